@@ -7,8 +7,8 @@
 #![no_main]
 
 use cellwright_fuzz::apply;
-use cellwright_notebook::edit::{self, Address, CellPosition, ReplaceScope, Operation};
-use cellwright_notebook::{CellKind, Cells, Notebook, CellChangeCounts};
+use cellwright_notebook::edit::{self, Address, CellPosition, Operation, ReplaceScope};
+use cellwright_notebook::{CellChangeCounts, CellKind, Cells, Notebook};
 use libfuzzer_sys::fuzz_target;
 
 /// Each operation costs a whole check of the notebook.

@@ -7,7 +7,7 @@
 use cellwright_fuzz::apply;
 use cellwright_notebook::{
     Cells, FormatError, MarkerStyle, Notebook, Plan, compose, edit, outline, outputs, parse,
-    render, rewrite, upgrade,
+    render, rewrite, strip_file, upgrade,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -16,11 +16,23 @@ fuzz_target!(|bytes: &[u8]| {
     let parsed = Notebook::parse(bytes);
     compare_with_serde(bytes, &parsed);
     check_upgrade(bytes, &parsed);
+    check_strip(bytes, &parsed);
     if let Ok(notebook) = parsed {
         read_everything(&notebook);
         check_round_trips(&notebook);
     }
 });
+
+/// What git stores is a notebook if the file is one, and has nothing more to remove.
+fn check_strip(bytes: &[u8], parsed: &Result<Notebook, FormatError>) {
+    match strip_file(bytes) {
+        Ok(stripped) => {
+            assert_eq!(strip_file(&stripped).unwrap(), stripped);
+            assert_eq!(Notebook::parse(&stripped[..]).is_ok(), parsed.is_ok());
+        }
+        Err(_) => assert!(parsed.is_err()),
+    }
+}
 
 fn read_everything(notebook: &Notebook) {
     let entries = outline::outline(notebook);

@@ -8,6 +8,7 @@ mod tests;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use clap::builder::Styles;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use schemars::JsonSchema;
@@ -151,6 +152,16 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
 /// Whether the arguments contain `--json`, for errors in parsing them.
 pub(crate) fn wants_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
+}
+
+/// The text of an error in the arguments, without colours: sequences in it are those of the arguments.
+pub(crate) fn usage_text(error: &clap::Error) -> String {
+    let command = Cli::command().styles(Styles::plain());
+    match command.try_get_matches_from(std::env::args_os()) {
+        // `to_string` would remove sequences, and text with them.
+        Err(plain) => plain.render().ansi().to_string(),
+        Ok(_) => error.render().to_string(),
+    }
 }
 
 /// Runs a verb and prints its result. Returns the exit code.

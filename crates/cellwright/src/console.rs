@@ -1,6 +1,10 @@
 //! [`Console`]: prints data to stdout and everything else to stderr. The only module that prints.
+//!
+//! Everything is written by [`write_content`]. A terminal receives no control character but those of our own colours and of the
+//! checked text of kernels.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -12,6 +16,9 @@ use cellwright_operations::finding::{Finding, Severity};
 use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
+use cellwright_stdext::terminal_text::{
+    JsonEscapeWriter, escape_json, is_control, show_controls, show_other_controls,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -49,6 +56,19 @@ pub(crate) enum StdStream {
     Stderr,
 }
 
+/// What is written. It determines how control characters are written.
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    /// Text. A terminal shows its control characters.
+    Text(&'a str),
+    /// Text with colours and redrawn lines, from [`paint`] or `LiveText`. A terminal shows all other control characters.
+    Styled(&'a str),
+    /// JSON. Its control characters are escaped everywhere: its value stays the same.
+    Json(&'a str),
+    /// The bytes of a notebook or an artifact. A terminal shows them as text.
+    Bytes(&'a [u8]),
+}
+
 /// Colours by what they mean; see STYLE.md.
 #[derive(Clone, Copy)]
 enum Colour {
@@ -82,12 +102,7 @@ impl Console {
 
     /// Prints text. On a terminal, control characters are shown as symbols.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
-        let shown = if self.stdout.terminal {
-            escape_controls(text)
-        } else {
-            Cow::Borrowed(text)
-        };
-        self.write_bytes(shown.as_bytes())
+        Ok(self.write_content(StdStream::Stdout, Content::Text(text))?)
     }
 
     /// Prints a table, on a terminal within its width. A remark names the columns that do not fit.
@@ -128,12 +143,23 @@ impl Console {
         self.print(&text)
     }
 
-    /// Writes bytes unchanged.
+    /// Writes bytes unchanged. A terminal shows them as text.
     pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        out.write_all(bytes)?;
-        out.flush()?;
-        Ok(())
+        Ok(self.write_content(StdStream::Stdout, Content::Bytes(bytes))?)
+    }
+
+    /// Writes JSON on one line.
+    pub(crate) fn write_json_line(&self, json: &str) -> io::Result<()> {
+        let line = format!("{json}\n");
+        self.write_content(StdStream::Stdout, Content::Json(&line))
+    }
+
+    fn write_content(&self, stream: StdStream, content: Content<'_>) -> io::Result<()> {
+        let terminal = match stream {
+            StdStream::Stdout => self.stdout.terminal,
+            StdStream::Stderr => self.stderr.terminal,
+        };
+        write_content(stream, terminal, content)
     }
 
     /// The target of live output on a stream.
@@ -162,20 +188,13 @@ impl Console {
     /// Prints the heading of a cell.
     pub(crate) fn print_heading(&self, text: &str) -> io::Result<()> {
         let colour = self.stdout.colour.then_some(Colour::Info);
-        let line = format!("{}\n", paint(&escape_controls(text), colour));
-        self.write(StdStream::Stdout, &line)
+        let line = format!("{}\n", paint(text, colour));
+        self.write_styled(StdStream::Stdout, &line)
     }
 
-    /// Writes text unchanged and flushes it.
-    pub(crate) fn write(&self, stream: StdStream, text: &str) -> io::Result<()> {
-        match stream {
-            StdStream::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()
-            }
-            StdStream::Stderr => io::stderr().lock().write_all(text.as_bytes()),
-        }
+    /// Writes text whose colours and redrawn lines a terminal receives, and flushes it.
+    pub(crate) fn write_styled(&self, stream: StdStream, text: &str) -> io::Result<()> {
+        self.write_content(stream, Content::Styled(text))
     }
 
     /// Prints one JSON document, with its version.
@@ -184,12 +203,7 @@ impl Console {
         content: &(impl Serialize + JsonSchema),
     ) -> Result<(), Failure> {
         let value = &Versioned::new(content);
-        if self.stdout.terminal {
-            // JSON leaves control characters above ASCII as they are.
-            let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-            return self.print(&format!("{text}\n"));
-        }
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = JsonEscapeWriter::new(io::stdout().lock());
         serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
         out.flush()?;
@@ -209,11 +223,10 @@ impl Console {
                 Some(b'@') => Some(Colour::Info),
                 _ => None,
             };
-            let text = escape_controls(line.trim_end_matches('\n'));
-            out.push_str(&paint(&text, colour));
+            out.push_str(&paint(line.trim_end_matches('\n'), colour));
             out.push('\n');
         }
-        self.write_bytes(out.as_bytes())
+        Ok(self.write_styled(StdStream::Stdout, &out)?)
     }
 
     /// Prints the findings of a check.
@@ -240,30 +253,24 @@ impl Console {
             Severity::Error => ("FAIL", Some(Colour::Error)),
         };
         let word = paint(&format!("{word:<5}"), colour.filter(|_| self.stdout.colour));
-        let mut out = format!("{word} {code}: {}\n", escape_controls(text));
+        let mut out = format!("{word} {code}: {}\n", show_controls(text));
         if let Some(next) = next {
-            out.push_str(&format!("      next: {}\n", escape_controls(next)));
+            out.push_str(&format!("      next: {}\n", show_controls(next)));
         }
-        self.write_bytes(out.as_bytes())
+        Ok(self.write_styled(StdStream::Stdout, &out)?)
     }
 
     /// Prints a remark on stderr, unless `--quiet` or `--json` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
-            self.error_line(&paint(
-                &escape_controls(text),
-                self.stderr.colour.then_some(Colour::Dim),
-            ));
+            self.error_line(&paint(text, self.stderr.colour.then_some(Colour::Dim)));
         }
     }
 
     /// Prints a remark about a failure on stderr, unless `--quiet` or `--json` is given.
     pub(crate) fn note_failure(&self, text: &str) {
         if !self.quiet && !self.json {
-            self.error_line(&paint(
-                &escape_controls(text),
-                self.stderr.colour.then_some(Colour::Error),
-            ));
+            self.error_line(&paint(text, self.stderr.colour.then_some(Colour::Error)));
         }
     }
 
@@ -287,7 +294,7 @@ impl Console {
                 Some(hint) => format!("{}; {}", notice.text, hint.for_command_line()),
                 None => notice.text.clone(),
             };
-            self.error_line(&format!("{label} {}", escape_controls(&text)));
+            self.error_line(&format!("{label} {}", show_controls(&text)));
         }
     }
 
@@ -310,10 +317,10 @@ impl Console {
         let mut text = format!(
             "{} {}",
             paint("error:", bad),
-            escape_controls(&failure.message)
+            show_controls(&failure.message)
         );
         for cause in &failure.causes {
-            text.push_str(&format!("\n  caused by: {}", escape_controls(cause)));
+            text.push_str(&format!("\n  caused by: {}", show_controls(cause)));
         }
         if !failure.hints.is_empty() {
             text.push('\n');
@@ -322,91 +329,108 @@ impl Console {
             let label = paint("hint:", self.stderr.colour.then_some(Colour::Info));
             text.push_str(&format!(
                 "\n{label} {}",
-                escape_controls(&hint.for_command_line())
+                show_controls(&hint.for_command_line())
             ));
         }
         self.error_line(&text);
     }
 
     fn error_line(&self, text: &str) {
-        let mut err = io::stderr().lock();
         // Errors of stderr are ignored: there is no other place to report them.
-        writeln!(err, "{text}").ok();
+        self.write_styled(StdStream::Stderr, &format!("{text}\n"))
+            .ok();
+    }
+}
+
+/// Writes to a stream and flushes it.
+fn write_content(stream: StdStream, terminal: bool, content: Content<'_>) -> io::Result<()> {
+    let lossy;
+    let shown: Cow<'_, str> = match content {
+        Content::Json(json) => escape_json(json),
+        Content::Text(text) if terminal => show_controls(text),
+        Content::Styled(text) if terminal => show_other_controls(text),
+        Content::Bytes(bytes) if terminal => {
+            lossy = String::from_utf8_lossy(bytes);
+            show_controls(&lossy)
+        }
+        Content::Text(text) | Content::Styled(text) => Cow::Borrowed(text),
+        Content::Bytes(bytes) => return write_all(stream, bytes),
+    };
+    write_all(stream, shown.as_bytes())
+}
+
+fn write_all(stream: StdStream, bytes: &[u8]) -> io::Result<()> {
+    match stream {
+        StdStream::Stdout => {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes)?;
+            out.flush()
+        }
+        StdStream::Stderr => io::stderr().lock().write_all(bytes),
     }
 }
 
 /// Prints help, the version or an error in the arguments; with `json`, an error also as a document.
-pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
+pub(crate) fn print_usage(error: &clap::Error, plain_text: &str, json: bool) -> ExitCode {
+    let is_safe = |argument: OsString| !argument.to_string_lossy().contains(is_control);
     // A closed stream is not an error.
-    error.print().ok();
+    if std::env::args_os().all(is_safe) {
+        error.print().ok();
+    } else {
+        // The text repeats arguments, and has no colours to tell from sequences in them.
+        let stream = if error.use_stderr() {
+            StdStream::Stderr
+        } else {
+            StdStream::Stdout
+        };
+        let shown = show_controls(plain_text);
+        write_content(stream, true, Content::Text(&shown)).ok();
+    }
     if error.exit_code() == 0 {
         return ExitCode::SUCCESS;
     }
     if json {
-        let text = error.render().to_string();
-        let message = text.trim_start_matches("error: ").trim_end();
+        let message = plain_text.trim_start_matches("error: ").trim_end();
         let failure = Failure::new(Kind::BadArguments, message);
-        let mut out = io::stdout().lock();
-        let document = serde_json::to_string_pretty(&Versioned::new(&failure.document()));
-        writeln!(out, "{}", document.unwrap_or_default()).ok();
+        Console::new(json, true)
+            .print_json(&failure.document())
+            .ok();
     }
     ExitCode::from(2)
 }
 
 /// Prints a line to the process that started this host.
 pub(crate) fn print_to_parent(line: &str) {
-    let mut out = io::stdout().lock();
+    let line = format!("{}\n", line.replace('\n', " "));
     // The process that started the host may have exited.
-    writeln!(out, "{}", line.replace('\n', " ")).ok();
-    out.flush().ok();
+    write_content(
+        StdStream::Stdout,
+        io::stdout().is_terminal(),
+        Content::Text(&line),
+    )
+    .ok();
 }
 
 /// Prints a diagnostic event on stderr.
 pub(crate) fn print_event(level: tracing::Level, text: &str) {
     let time = rfc3339::format_micros(SystemTime::now());
     let level = level.as_str().to_ascii_lowercase();
-    let text = escape_controls(text).replace('\n', " ");
+    let text = show_controls(text).replace('\n', " ");
+    let line = format!("{time} {level:5} {text}\n");
     // An event that cannot be printed must not end the command.
-    writeln!(io::stderr().lock(), "{time} {level:5} {text}").ok();
+    write_content(
+        StdStream::Stderr,
+        io::stderr().is_terminal(),
+        Content::Text(&line),
+    )
+    .ok();
 }
 
+/// The text in a colour. Its own control characters are shown as symbols.
 fn paint(text: &str, colour: Option<Colour>) -> String {
+    let text = show_controls(text);
     match colour {
         Some(colour) => format!("{}{text}\u{1b}[0m", colour.code()),
-        None => text.to_owned(),
-    }
-}
-
-/// Replaces control characters by symbols, because text from notebooks and kernels could control the terminal.
-fn escape_controls(text: &str) -> Cow<'_, str> {
-    let is_control = |c: char| {
-        // Characters that change the direction of text can disguise it.
-        let is_bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        is_bidi || (c.is_control() && c != '\n' && c != '\t')
-    };
-    if !text.contains(is_control) {
-        return Cow::Borrowed(text);
-    }
-    let show = |c: char| match c {
-        _ if !is_control(c) => c,
-        '\u{7f}' => '\u{2421}',
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
-        _ => '\u{fffd}',
-    };
-    Cow::Owned(text.chars().map(show).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(escape_controls("a\tb\nc"), "a\tb\nc");
-        assert_eq!(escape_controls("ab\u{202e}cd"), "ab\u{fffd}cd");
-        assert_eq!(
-            escape_controls("\u{1b}[2J\r\u{9b}1m\u{7f}"),
-            "␛[2J␍\u{fffd}1m␡"
-        );
+        None => text.into_owned(),
     }
 }

@@ -40,7 +40,9 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return console::print_usage(&error, cli::wants_json()),
+        Err(error) => {
+            return console::print_usage(&error, &cli::usage_text(&error), cli::wants_json());
+        }
     };
     let console = Console::new(cli.global.json, cli.global.quiet);
     if let Err(failure) = cellwright_engine::logging::install(console::print_event) {

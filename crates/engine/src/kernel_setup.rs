@@ -149,8 +149,8 @@ pub fn find_modules(engine: &Engine, cwd: &Path) -> (DiscoveredModules, Vec<User
     let trusted = |path: &Path, content: &[u8]| trust.is_trusted(path, content);
     let found = modules::discover(user.as_deref(), project.as_deref(), &trusted);
     let state = |path: &Path| {
-        let content = std::fs::read(path).unwrap_or_default();
-        trust.state(path, &content)
+        let content = modules::read_source(path).unwrap_or_default();
+        trust.state(path, content.as_bytes())
     };
     let (changed, unknown): (Vec<_>, Vec<_>) = found
         .untrusted

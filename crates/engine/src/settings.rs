@@ -290,6 +290,17 @@ fn set_value(entries: &mut [SettingEntry], definition: &SettingDef, value: Value
     }
 }
 
+/// Parses the text of a settings file. Returns the number of settings, or the failure that users see.
+#[cfg(feature = "fuzz")]
+pub fn parse_text(text: &str) -> Result<usize, cellwright_diagnostics::failure::Failure> {
+    let settings = file::parse(Path::new("config.toml"), text)?;
+    for setting in &settings {
+        let lines = text.split('\n').count();
+        assert!((1..=lines).contains(&setting.at.line));
+    }
+    Ok(settings.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -160,6 +160,11 @@ fn find_dirs(paths: &JupyterPaths) -> BTreeMap<String, PathBuf> {
 }
 
 impl Kernelspec {
+    /// Parses the content of the `kernel.json` in a directory.
+    pub fn parse(name: &str, dir: &Path, json: &[u8]) -> Result<Self, KernelspecError> {
+        read::parse(name, dir, json)
+    }
+
     /// The kernelspec of ipykernel in an interpreter that has it installed.
     pub fn ipykernel(python: &Path) -> Self {
         let python = python.display().to_string();

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cellwright_output::{Capture, Event, Limits, Sink};
+use cellwright_stdext::regular_file::{self, Links};
 
 use crate::error::KernelError;
 use crate::kernel::{Ending, HistoryMode, Kernel, Request};
@@ -126,23 +127,17 @@ pub fn read_source(path: &Path) -> Result<String, String> {
     let is_link = path
         .symlink_metadata()
         .is_ok_and(|metadata| metadata.is_symlink());
-    let metadata = match path.metadata() {
-        Ok(metadata) => metadata,
+    let bytes = match regular_file::read(path, Links::Follow, MODULE_SIZE_LIMIT) {
+        Ok(bytes) => bytes,
         Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
             return Err("it is a broken link".to_owned());
         }
-        Err(error) => return Err(format!("it cannot be read: {error}")),
+        // An error of the system.
+        Err(error) if error.raw_os_error().is_some() => {
+            return Err(format!("it cannot be read: {error}"));
+        }
+        Err(error) => return Err(error.to_string()),
     };
-    if !metadata.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(MODULE_SIZE_LIMIT + 1).read_to_end(&mut bytes))
-        .map_err(|error| format!("it cannot be read: {error}"))?;
-    if bytes.len() as u64 > MODULE_SIZE_LIMIT {
-        return Err("it is larger than 1 MiB".to_owned());
-    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format!("it is not UTF-8 text (byte {at})")
@@ -292,10 +287,10 @@ mod tests {
             .collect();
         let expected = [
             ("dangling.py", "it is a broken link"),
-            ("directory.py", "it is not a file"),
+            ("directory.py", "it is a directory"),
             ("large.py", "it is larger than 1 MiB"),
             ("latin.py", "it is not UTF-8 text (byte 5)"),
-            ("pipe.py", "it is not a file"),
+            ("pipe.py", "it is not a regular file"),
         ];
         let expected = expected.map(|(name, message)| (name.to_owned(), message));
         assert_eq!(reported, expected);

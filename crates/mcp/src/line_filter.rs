@@ -1,7 +1,9 @@
 //! Checks each input line before the SDK reads it, and answers the lines that the SDK would drop.
 
+use std::borrow::Cow;
 use std::io;
 
+use cellwright_stdext::terminal_text::escape_json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
@@ -74,7 +76,8 @@ async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -
     Ok(())
 }
 
-/// Writes the lines of the SDK and the error responses, one whole line at a time.
+/// Writes the lines of the SDK and the error responses, one whole line at a time. Control characters are escaped: a person
+/// who tries the server has a terminal there.
 pub(super) async fn merge_output(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -88,12 +91,21 @@ pub(super) async fn merge_output(
                 if read? == 0 {
                     return Ok(());
                 }
-                to.write_all(&line).await?;
+                to.write_all(escape_line(&line).as_bytes()).await?;
                 line.clear();
             }
-            Some(response) = responses.recv(), if line.is_empty() => to.write_all(&response).await?,
+            Some(response) = responses.recv(), if line.is_empty() => {
+                to.write_all(escape_line(&response).as_bytes()).await?;
+            }
         }
         to.flush().await?;
+    }
+}
+
+fn escape_line(line: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(line) {
+        Ok(line) => escape_json(line),
+        Err(_) => Cow::Owned(escape_json(&String::from_utf8_lossy(line)).into_owned()),
     }
 }
 

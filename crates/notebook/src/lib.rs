@@ -58,7 +58,7 @@
 //!
 //! * `compare`: [`compare`](fn@compare) reports the differences of two notebooks, cell by cell.
 //! * `three_way`: [`merge_three_way`] merges two notebooks with a common base.
-//! * `textconv`, `strip`: [`render_textconv`] and [`strip_outputs`], for git drivers.
+//! * `textconv`, `strip`: [`render_textconv`], [`strip_outputs`] and [`strip_file`], for git drivers.
 //! * `upgrade`: [`upgrade`](fn@upgrade) converts older formats to nbformat 4.5.
 //!
 //! # Example
@@ -126,7 +126,7 @@ pub use layout::CELL_DEPTH;
 pub use plan::{CellChangeCounts, OutputAction, Plan, Slot};
 pub use revision::Revision;
 pub use rewrite::rewrite;
-pub use strip::strip_outputs;
+pub use strip::{strip_file, strip_outputs};
 pub use text::{Block, MarkerStyle, ParsedText, append_cell, append_tagged_cell, parse, render};
 pub use textconv::render_textconv;
 pub use three_way::{ConflictMarkers, MergeNotice, MergedNotebook, Side, merge_three_way};

@@ -18,7 +18,8 @@ use crate::span::Span;
 use self::name::MemberName;
 use self::top::{Number, TopLevel, shorten};
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark of UTF-8.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The spans of the document, without its cells.
 #[derive(Clone, Copy, Debug, Default)]

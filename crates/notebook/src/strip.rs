@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use crate::cell::{CellKind, EXECUTION_KEY};
-use crate::document::{Cells, Notebook};
+use crate::document::Notebook;
+use crate::error::FormatError;
 use crate::json::object::{self, Member};
 use crate::json::object_edit::{MemberChange, MemberChanges, Object, string_array};
 use crate::json::style::Style;
+use crate::json::text;
+use crate::scan::{BOM, scan_slice};
 use crate::span::Span;
 
 /// Members of a cell's metadata that a run or a viewer sets.
@@ -20,62 +23,111 @@ const KEEP_OUTPUT: &str = "keep_output";
 /// collapsed outputs and the state of widgets. Outputs stay where the tag or metadata
 /// `keep_output`, or the metadata `init_cell`, requests it. Every other byte stays.
 pub fn strip_outputs(notebook: &Notebook) -> Cow<'_, [u8]> {
+    strip(notebook.bytes(), notebook.spans().top, &["execution_count"])
+}
+
+/// Like [`strip_outputs`], also for nbformat 3 and older. Returns an error if the bytes are not a notebook: then it is not
+/// known where outputs are.
+pub fn strip_file(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
+    let count_names: &[&str] = match scan_slice(bytes) {
+        Ok(_) => &["execution_count"],
+        Err(FormatError::OldFormat { .. }) => &["prompt_number"],
+        Err(error) => return Err(error),
+    };
+    let start = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
+    Ok(strip(bytes, Span::new(start, bytes.len()), count_names))
+}
+
+/// Strips the notebook whose top-level object is at `top`. `count_names` are the members for execution counts.
+fn strip<'b>(bytes: &'b [u8], top: Span, count_names: &[&str]) -> Cow<'b, [u8]> {
     let mut splices = Vec::new();
-    let metadata = Object::parse(notebook.bytes(), notebook.spans().metadata);
+    let top = object::members(bytes, top);
+    let metadata = object::find_member(&top, "metadata");
+    let metadata = metadata.and_then(|member| {
+        let object = Object::parse(bytes, member.value)?;
+        Some((object, member.value))
+    });
     let keep_all = metadata
         .as_ref()
-        .is_some_and(|metadata| metadata.get(KEEP_OUTPUT) == Some(b"true"));
-    if let Some(metadata) = &metadata {
-        splices.extend(without_members(
-            metadata,
-            &NOTEBOOK_STATE,
-            notebook.spans().metadata,
-        ));
+        .is_some_and(|(metadata, _)| metadata.get(KEEP_OUTPUT) == Some(b"true"));
+    if let Some((metadata, span)) = &metadata {
+        splices.extend(without_members(metadata, &NOTEBOOK_STATE, *span));
     }
-    for index in (0..notebook.count()).filter(|&index| notebook.kind(index) == CellKind::Code) {
-        strip_cell(notebook, &notebook.members(index), keep_all, &mut splices);
+    for cell in cells(bytes, &top) {
+        let members = object::members(bytes, cell);
+        strip_cell(bytes, &members, keep_all, count_names, &mut splices);
     }
     if splices.is_empty() {
-        return Cow::Borrowed(notebook.bytes());
+        return Cow::Borrowed(bytes);
     }
     splices.sort_by_key(|(span, _)| span.start());
-    let mut out = Vec::with_capacity(notebook.bytes().len());
+    let mut out = Vec::with_capacity(bytes.len());
     let mut done = 0;
     for (span, text) in splices {
-        out.extend_from_slice(&notebook.bytes()[done..span.start()]);
+        out.extend_from_slice(&bytes[done..span.start()]);
         out.extend_from_slice(text.as_bytes());
         done = span.end();
     }
-    out.extend_from_slice(&notebook.bytes()[done..]);
+    out.extend_from_slice(&bytes[done..]);
     Cow::Owned(out)
 }
 
+/// All cells: those of nbformat 4, those in the worksheets of older formats, and those of repeated members. Readers ignore
+/// some of them, but a commit contains them.
+fn cells(bytes: &[u8], top: &[Member]) -> Vec<Span> {
+    let named = |members: &[Member], name: &str| -> Vec<Span> {
+        let named = members.iter().filter(|member| member.name == name);
+        named.map(|member| member.value).collect()
+    };
+    let mut arrays = named(top, "cells");
+    for worksheets in named(top, "worksheets") {
+        for sheet in object::elements(bytes, worksheets) {
+            arrays.extend(named(&object::members(bytes, sheet), "cells"));
+        }
+    }
+    let arrays = arrays.into_iter();
+    arrays
+        .flat_map(|array| object::elements(bytes, array))
+        .collect()
+}
+
 fn strip_cell(
-    notebook: &Notebook,
+    bytes: &[u8],
     members: &[Member],
     keep_all: bool,
+    count_names: &[&str],
     splices: &mut Vec<(Span, String)>,
 ) {
     let metadata = object::find_member(members, "metadata").map(|member| member.value);
-    let state = metadata.and_then(|span| Object::parse(notebook.bytes(), span));
+    let state = metadata.and_then(|span| Object::parse(bytes, span));
     let keep = state
         .as_ref()
         .map_or(keep_all, |state| keeps_output(state, keep_all));
-    if let Some(outputs) = object::find_member(members, "outputs") {
-        let elements = object::elements(notebook.bytes(), outputs.value);
+    for outputs in members.iter().filter(|member| member.name == "outputs") {
+        let elements = object::elements(bytes, outputs.value);
         if keep {
             for output in elements {
-                let members = object::members(notebook.bytes(), output);
-                strip_count(notebook, &members, splices);
+                // In nbformat 3, the count of an output is required.
+                let members = object::members(bytes, output);
+                strip_counts(bytes, &members, &["execution_count"], splices);
             }
-        } else if !elements.is_empty() {
+        } else if !elements.is_empty() || !is_empty(&bytes[outputs.value.range()]) {
             splices.push((outputs.value, "[]".to_owned()));
         }
     }
-    strip_count(notebook, members, splices);
-    if let (Some(state), Some(span)) = (state, metadata) {
+    strip_counts(bytes, members, count_names, splices);
+    let is_code = object::find_member(members, "cell_type").is_some_and(|kind| {
+        let kind = &bytes[kind.value.range()];
+        kind.starts_with(b"\"") && text::decode(kind) == CellKind::Code.name()
+    });
+    if let (true, Some(state), Some(span)) = (is_code, state, metadata) {
         splices.extend(without_members(&state, &CELL_STATE, span));
     }
+}
+
+/// Whether the value of `outputs` is null or an array without elements.
+fn is_empty(value: &[u8]) -> bool {
+    value.starts_with(b"[") || value == b"null"
 }
 
 /// Whether the metadata of a cell requests that its outputs stay.
@@ -92,11 +144,16 @@ fn keeps_output(metadata: &Object<'_>, default: bool) -> bool {
 }
 
 /// Sets the execution count of a cell or an output to null.
-fn strip_count(notebook: &Notebook, members: &[Member], splices: &mut Vec<(Span, String)>) {
-    if let Some(count) = object::find_member(members, "execution_count")
-        && notebook.slice(count.value) != b"null"
-    {
-        splices.push((count.value, "null".to_owned()));
+fn strip_counts(
+    bytes: &[u8],
+    members: &[Member],
+    names: &[&str],
+    splices: &mut Vec<(Span, String)>,
+) {
+    for count in members {
+        if names.contains(&count.name.as_str()) && &bytes[count.value.range()] != b"null" {
+            splices.push((count.value, "null".to_owned()));
+        }
     }
 }
 

@@ -25,10 +25,11 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// The notice that a file is not a notebook; `effect` is what happens to it.
-fn not_a_notebook(path: &Path, error: &FormatError, effect: &str) -> UserNotice {
+/// The notice that a file is not a notebook.
+fn not_a_notebook(path: &Path, error: &FormatError) -> UserNotice {
+    let name = path.display();
     UserNotice::new(
         NoticeKind::NotANotebook,
-        format!("{} is not a notebook ({error}); {effect}", path.display()),
+        format!("{name} is not a notebook ({error}); it is shown as it is"),
     )
 }

@@ -8,6 +8,7 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
 use cellwright_engine::trust::{self, Trust, TrustState};
 use cellwright_kernel::modules;
+use cellwright_stdext::regular_file::{self, Links};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,7 +86,7 @@ fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
     let files = trust.entries().map(|(path, entry)| TrustedFile {
         path: path.display().to_string(),
         bytes: Some(entry.bytes),
-        state: match std::fs::read(path) {
+        state: match regular_file::read(path, Links::Follow, modules::MODULE_SIZE_LIMIT) {
             Err(_) => FileTrust::Gone,
             Ok(content) if trust.state(path, &content) == TrustState::Trusted => FileTrust::Trusted,
             Ok(_) => FileTrust::Changed,

@@ -5,6 +5,8 @@
 //! * [`error_chain`] lists and formats the causes of an error.
 //! * [`LockExt`] locks a mutex whether or not a thread panicked while holding it.
 //! * [`SpoolFile`] is an unnamed temporary file for data that exceeds its memory limit.
+//! * [`terminal_text`] shows control characters in text that a terminal receives.
+//! * [`regular_file`] opens a file without waiting for a pipe.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -26,8 +28,10 @@
 pub mod error_chain;
 pub mod hex;
 mod lock;
+pub mod regular_file;
 pub mod rfc3339;
 mod spool_file;
+pub mod terminal_text;
 
 pub use lock::LockExt;
 pub use spool_file::{SpoolFile, SpoolWriter, read_chunks, read_range};

@@ -8,6 +8,7 @@ mod values;
 use std::ffi::OsString;
 
 use cellwright_engine::engine::Engine;
+use cellwright_stdext::terminal_text::{is_control, show_controls};
 use clap::{Arg, ArgAction, Command};
 
 use crate::console::Console;
@@ -53,10 +54,22 @@ pub(crate) fn complete(arguments: &[OsString], engine: &Engine) {
     let matching = found
         .into_iter()
         .filter(|found| found.value.starts_with(last));
-    for Candidate { value, description } in matching {
-        let plain = |text: &str| text.replace(|c: char| c.is_control(), " ");
-        let description = plain(&description);
-        print(&format!("{}\t{description}", plain(&value)));
+    for candidate in matching {
+        if let Some(line) = candidate.line() {
+            print(&line);
+        }
+    }
+}
+
+impl Candidate {
+    /// The line that the script of the shell reads; `None` if the value has control characters, which a shell would show as
+    /// they are, or insert without quotes.
+    fn line(&self) -> Option<String> {
+        if self.value.contains(['\n', '\t']) || self.value.contains(is_control) {
+            return None;
+        }
+        let description = self.description.replace(['\n', '\t'], " ");
+        Some(format!("{}\t{}", self.value, show_controls(&description)))
     }
 }
 
@@ -171,4 +184,28 @@ fn verbs(command: &Command) -> Vec<Candidate> {
                 .unwrap_or_default(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_reach_no_shell() {
+        let line = |value: &str, description: &str| {
+            let candidate = Candidate {
+                value: value.to_owned(),
+                description: description.to_owned(),
+            };
+            candidate.line()
+        };
+        assert_eq!(line("one", "a\nb").unwrap(), "one\ta b");
+        assert_eq!(
+            line("one", "\u{1b}]0;x\u{7} \u{9b}1m \u{202e}").unwrap(),
+            "one\t␛]0;x␇ <U+009B>1m <U+202E>"
+        );
+        for value in ["a\u{1b}[2J", "a\tb", "a\nb", "\u{9b}", "\u{202e}a"] {
+            assert_eq!(line(value, ""), None);
+        }
+    }
 }

@@ -144,7 +144,7 @@ impl<'a> Printer<'a> {
         };
         let mut text = String::new();
         live.push(bytes, &mut text);
-        Ok(self.console.write(StdStream::Stdout, &text)?)
+        Ok(self.console.write_styled(StdStream::Stdout, &text)?)
     }
 
     fn finish(mut self) -> Result<(), Failure> {
@@ -152,7 +152,7 @@ impl<'a> Printer<'a> {
         if let Some(live) = &mut self.live {
             live.finish(&mut text);
         }
-        Ok(self.console.write(StdStream::Stdout, &text)?)
+        Ok(self.console.write_styled(StdStream::Stdout, &text)?)
     }
 }
 

@@ -34,8 +34,8 @@ enum Action {
     Setup(setup::SetupArgs),
     /// Print a notebook as text (run by `git diff`)
     #[command(after_help = "\
-The text has markers without cell numbers, sources, and outputs that are text. A file that is not a notebook is \
-printed unchanged.
+The text has markers without cell numbers, sources, and outputs that are text. Control characters are shown as symbols, \
+because git writes the text to the terminal as it is. A file that is not a notebook is printed as it is, apart from them.
 
 Example:
   cellwright git textconv analysis.ipynb")]
@@ -50,7 +50,9 @@ Example:
     Merge(drivers::MergeArgs),
     /// Copy a notebook from stdin to stdout without outputs and execution counts (run by `git add`)
     #[command(after_help = "\
-All other bytes stay. A file that is not a notebook is copied unchanged.
+All other bytes stay. An empty file and a pointer of git-lfs are copied unchanged. Any other file that is not a notebook \
+is an error (exit code 2), so that git does not store its outputs; `git -c filter.cellwright.clean=cat add FILE` adds it \
+as it is.
 
 Example:
   cellwright git clean < analysis.ipynb > clean.ipynb")]

@@ -16,7 +16,7 @@ use super::event_documents::{
 };
 use super::live::StdoutError;
 use super::{Viewer, display_text};
-use crate::console::{Console, StdStream};
+use crate::console::Console;
 use crate::document::Versioned;
 
 pub(super) struct EventViewer<'s> {
@@ -44,8 +44,7 @@ impl<'s> EventViewer<'s> {
 
     fn print(&mut self, event: &(impl Serialize + JsonSchema)) {
         if self.error.is_none() {
-            let printed =
-                event_line(event).and_then(|line| self.console.write(StdStream::Stdout, &line));
+            let printed = event_line(event).and_then(|line| self.console.write_json_line(&line));
             self.error = StdoutError::from_result(printed);
         }
     }
@@ -147,17 +146,17 @@ fn without_erasing(text: &str) -> String {
     plain
 }
 
-/// An event with its version and time on one line.
+/// An event with its version and time, without line breaks.
 fn event_line(event: &(impl Serialize + JsonSchema)) -> io::Result<String> {
     // As a value, because the outputs of a notebook are JSON with line breaks.
     let document = serde_json::to_value(Versioned::new(Stamped::now(event)))?;
-    Ok(format!("{document}\n"))
+    Ok(document.to_string())
 }
 
 /// Prints the result as the last event.
 pub(crate) fn print_done(console: &Console, report: &ReportDocument<'_>) -> Result<(), Failure> {
     let event = "done";
-    console.write_bytes(event_line(&Done { event, report })?.as_bytes())
+    Ok(console.write_json_line(&event_line(&Done { event, report })?)?)
 }
 
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
@@ -170,7 +169,7 @@ pub(crate) fn print_failure(console: &Console, failure: &Failure) {
     if !failure.is_silent()
         && let Ok(line) = event_line(&event)
     {
-        console.write_bytes(line.as_bytes()).ok();
+        console.write_json_line(&line).ok();
     }
 }
 

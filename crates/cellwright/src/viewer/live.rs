@@ -178,7 +178,7 @@ impl<'a> LiveWriter<'a> {
         let outlet = self.streams[index].outlet;
         // Errors of stderr are ignored: there is no other place to report them.
         if outlet == StdStream::Stderr || self.error.is_none() {
-            let written = self.console.write(outlet, text);
+            let written = self.console.write_styled(outlet, text);
             if outlet == StdStream::Stdout {
                 self.error = StdoutError::from_result(written);
             }

@@ -147,7 +147,9 @@ impl<'s> ProgressViewer<'s> {
     fn erase(&mut self) {
         if std::mem::take(&mut self.drawn) {
             // Errors of stderr are ignored: there is no other place to report them.
-            self.console.write(StdStream::Stderr, "\r\u{1b}[K").ok();
+            self.console
+                .write_styled(StdStream::Stderr, "\r\u{1b}[K")
+                .ok();
         }
     }
 
@@ -202,7 +204,7 @@ impl Viewer for ProgressViewer<'_> {
             let line: String = line.chars().take(width - 1).collect();
             let drawn = self
                 .console
-                .write(StdStream::Stderr, &format!("\r{line}\u{1b}[K"));
+                .write_styled(StdStream::Stderr, &format!("\r{line}\u{1b}[K"));
             self.drawn = drawn.is_ok();
         }
     }

@@ -27,6 +27,7 @@ mod figures;
 mod git;
 mod help;
 mod host;
+mod hostile_text;
 mod json;
 mod jupyter;
 mod logging;

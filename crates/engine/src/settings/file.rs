@@ -1,11 +1,11 @@
 //! Reads and checks one settings file.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use cellwright_diagnostics::suggest::nearest;
 use cellwright_notebook::Position;
+use cellwright_stdext::regular_file::{self, Links};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -29,27 +29,11 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, SettingsError> {
         file: file.to_owned(),
         reason,
     };
-    let metadata = match file.metadata() {
-        Ok(metadata) => metadata,
+    let bytes = match regular_file::read(file, Links::Follow, FILE_SIZE_LIMIT) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
     };
-    // Opening a pipe could block forever.
-    if !metadata.is_file() {
-        let kind = if metadata.is_dir() {
-            "a directory"
-        } else {
-            "not a file"
-        };
-        return Err(unreadable(format!("it is {kind}")));
-    }
-    let mut bytes = Vec::new();
-    File::open(file)
-        .and_then(|opened| opened.take(FILE_SIZE_LIMIT + 1).read_to_end(&mut bytes))
-        .map_err(|error| unreadable(error.to_string()))?;
-    if bytes.len() as u64 > FILE_SIZE_LIMIT {
-        return Err(unreadable("it is larger than 1 MiB".to_owned()));
-    }
     String::from_utf8(bytes).map(Some).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.split(|byte| *byte == b'\n').count();

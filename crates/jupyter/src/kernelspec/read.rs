@@ -35,15 +35,20 @@ pub(super) fn read(name: &str, dir: &Path) -> Result<Kernelspec, KernelspecError
         bounded_read::read(&dir.join(FILE_NAME)).map_err(|error| KernelspecError::Unreadable {
             reason: error.to_string(),
         })?;
+    parse(name, dir, &bytes)
+}
+
+/// Parses the content of a `kernel.json`.
+pub(super) fn parse(name: &str, dir: &Path, bytes: &[u8]) -> Result<Kernelspec, KernelspecError> {
     let malformed = |reason: String| KernelspecError::Malformed { reason };
     // serde would accept an array as the fields in their order.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(malformed("it does not hold a JSON object".to_owned()));
     }
-    let raw = match serde_json::from_slice(&bytes) {
+    let raw = match serde_json::from_slice(bytes) {
         Ok(raw) => raw,
         // Of duplicate members the last one counts, as in Python. For other errors the first attempt has the position.
-        Err(error) => serde_json::from_slice::<Value>(&bytes)
+        Err(error) => serde_json::from_slice::<Value>(bytes)
             .and_then(RawKernelspec::deserialize)
             .map_err(|_| malformed(error.to_string()))?,
     };

@@ -2,7 +2,8 @@
 
 use cellwright_notebook::edit::{CellPosition, Operation};
 use cellwright_notebook::{
-    CellKind, Cells, Comparison, Notebook, Scope, compare, compose, render_textconv, strip_outputs,
+    CellKind, Cells, Comparison, Notebook, Scope, compare, compose, render_textconv, strip_file,
+    strip_outputs,
 };
 use proptest::prelude::*;
 
@@ -271,6 +272,95 @@ fn strip_obeys_metadata() {
     }
 }
 
+/// Readers ignore some outputs, but a commit would contain them.
+#[test]
+fn strip_finds_outputs_in_unusual_places() {
+    let cell = |outputs: &str| {
+        format!(
+            r#"{{"cell_type": "code", "execution_count": null, "metadata": {{}}, {outputs}, "source": "x"}}"#
+        )
+    };
+    let format_4 = r#""metadata": {}, "nbformat": 4, "nbformat_minor": 4"#;
+    for (secret, stripped) in [
+        (
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""outputs": ["secret"], "outputs": []"#)
+            ),
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""outputs": [], "outputs": []"#)
+            ),
+        ),
+        (
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""output\u0073": ["secret"]"#)
+            ),
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""output\u0073": []"#)
+            ),
+        ),
+        (
+            format!(
+                r#"{{"cells": [{}], "cells": [], {format_4}}}"#,
+                cell(r#""outputs": ["secret"]"#)
+            ),
+            format!(
+                r#"{{"cells": [{}], "cells": [], {format_4}}}"#,
+                cell(r#""outputs": []"#)
+            ),
+        ),
+        (
+            format!(
+                r#"{{"cells": [], "worksheets": [{{"cells": [{}]}}], {format_4}}}"#,
+                cell(r#""outputs": ["secret"]"#)
+            ),
+            format!(
+                r#"{{"cells": [], "worksheets": [{{"cells": [{}]}}], {format_4}}}"#,
+                cell(r#""outputs": []"#)
+            ),
+        ),
+        (
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""outputs": ["secret"]"#).replace("code", "markdown")
+            ),
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""outputs": []"#).replace("code", "markdown")
+            ),
+        ),
+        (
+            format!(
+                "\u{feff}{{\"cells\": [{}], \"nbformat\": 1}}",
+                cell(r#""outputs": ["secret"]"#)
+            ),
+            format!(
+                "\u{feff}{{\"cells\": [{}], \"nbformat\": 1}}",
+                cell(r#""outputs": []"#)
+            ),
+        ),
+    ] {
+        let found = strip_file(secret.as_bytes()).unwrap();
+        assert_eq!(lossy(&found), stripped);
+        assert_eq!(
+            strip_file(stripped.as_bytes()).unwrap(),
+            stripped.as_bytes()
+        );
+    }
+    for text in [
+        "",
+        "[]",
+        "{}",
+        r#"{"cells": [], "nbformat": 5}"#,
+        r#"{"cells": [1], "nbformat": 4}"#,
+    ] {
+        strip_file(text.as_bytes()).unwrap_err();
+    }
+}
+
 fn with_layout(bytes: &[u8], layout: &Layout) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let layout = Layout {
@@ -316,12 +406,10 @@ proptest! {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         let stripped = strip_outputs(&notebook).into_owned();
         let document = Document::read(&stripped);
-        for (index, cell) in document.cells().iter().enumerate() {
-            if document.kind(index) == "code" {
-                prop_assert!(cell.get("outputs").is_none_or(|outputs| outputs.elements().is_empty()));
-                let count = cell.get("execution_count");
-                prop_assert!(count.is_none_or(|count| count.raw(&stripped) == b"null"));
-            }
+        for cell in document.cells() {
+            prop_assert!(cell.get("outputs").is_none_or(|outputs| outputs.elements().is_empty()));
+            let count = cell.get("execution_count");
+            prop_assert!(count.is_none_or(|count| count.raw(&stripped) == b"null"));
         }
         let again = Notebook::parse(&stripped[..]).unwrap();
         prop_assert_eq!(lossy(&strip_outputs(&again)), lossy(&stripped));
@@ -329,13 +417,13 @@ proptest! {
         prop_assert!(found.is_same());
         // Nothing to remove, so nothing changed.
         let original = Document::read(&bytes);
-        let is_clean = original.cells().iter().enumerate().all(|(index, cell)| {
+        let is_clean = original.cells().iter().all(|cell| {
             let outputs = cell.get("outputs").is_none_or(|outputs| match &outputs.value {
                 Value::Array(elements) => elements.is_empty(),
-                _ => true,
+                _ => outputs.raw(&bytes) == b"null",
             });
             let count = cell.get("execution_count").is_none_or(|count| count.raw(&bytes) == b"null");
-            original.kind(index) != "code" || (outputs && count)
+            outputs && count
         });
         let state = ["\"collapsed\"", "\"scrolled\"", "\"execution\"", "\"ExecuteTime\"", "\"widgets\""];
         let has_state = state.iter().any(|name| lossy(&bytes).contains(name));

@@ -93,7 +93,7 @@ impl DiffSide {
             return Ok(None);
         }
         let (dir, name) = split_path(old);
-        let found = Git::in_dir(dir).try_run(["check-attr", "filter", "--", &name])?;
+        let found = Git::in_dir(dir).check_attr(&["filter"], &name)?;
         let filter = found.unwrap_or_default();
         let filter = filter.rsplit_once(": ").map_or("", |(_, filter)| filter);
         Ok(CLEAN_FILTERS.into_iter().find(|name| *name == filter))

@@ -110,11 +110,7 @@ fn check_purpose(
 /// repositories.
 pub(super) fn attributes_in_use(target: &SetupTarget) -> Result<Vec<(String, String)>, Failure> {
     let names = ["diff", "merge", "filter"];
-    let arguments = ["check-attr"]
-        .iter()
-        .chain(&names)
-        .chain(&["--", "x.ipynb"]);
-    if let Ok(output) = target.git.try_run(arguments)? {
+    if let Ok(output) = target.git.check_attr(&names, "x.ipynb")? {
         let found = output.lines().filter_map(|line| {
             let (name, value) = line.strip_prefix("x.ipynb: ")?.split_once(": ")?;
             Some((name.to_owned(), value.to_owned()))

@@ -7,6 +7,7 @@ use cellwright_diagnostics::notice::{UserNotice, describe_merge};
 use cellwright_notebook::{
     Cells, ConflictMarkers, MergeNotice, MergedNotebook, Notebook, NotebookError, merge_three_way,
 };
+use cellwright_stdext::regular_file::Links;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,7 +55,7 @@ pub fn merge(request: &MergeRequest) -> Result<MergeReport, Failure> {
     // Git must not receive a file that is not a notebook.
     let result = parse(merged.bytes.clone(), name, "the result")?;
     if merged.bytes != ours.bytes() {
-        replace_file(&request.ours, &merged.bytes).map_err(|error| {
+        replace_file(&request.ours, &merged.bytes, Links::Follow).map_err(|error| {
             let message = format!("Could not write {}", request.ours.display());
             let mut failure = Failure::new(Kind::BadFile, message);
             failure.causes.push(error.to_string());

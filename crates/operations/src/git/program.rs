@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -79,6 +80,39 @@ impl Git {
             failure.causes.push(stderr);
             failure
         })
+    }
+
+    /// Returns the lines of `git check-attr` for a file in the directory, or stderr if git fails.
+    pub fn check_attr(
+        &self,
+        names: &[&str],
+        file: &str,
+    ) -> Result<Result<String, String>, Failure> {
+        self.refuse_pipes()?;
+        let arguments = std::iter::once("check-attr")
+            .chain(names.iter().copied())
+            .chain(["--", file]);
+        self.try_run(arguments)
+    }
+
+    /// Returns an error if git would wait for a pipe: a repository of another person can have one in the place of
+    /// `.gitattributes`.
+    fn refuse_pipes(&self) -> Result<(), Failure> {
+        let dir = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
+        for dir in dir.ancestors() {
+            let path = dir.join(".gitattributes");
+            let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
+            if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device()) {
+                let message = format!("Could not read {}", path.display());
+                let mut failure = Failure::new(Kind::BadFile, message);
+                failure.causes.push("it is not a regular file".to_owned());
+                return Err(failure.hint("remove it: git waits for it, too"));
+            }
+            if dir.join(".git").exists() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reads a file of a revision, such as `HEAD:analysis.ipynb`.

@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_stdext::regular_file::{self, Links};
 use etcetera::BaseStrategy;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -14,6 +15,9 @@ use super::check::{self, SetupCheck};
 use super::program::Git;
 use super::replace_file::replace_file;
 use super::settings::{self, ATTRIBUTES_ADDED, ConfigScope, Entry};
+
+/// Largest file of attributes in bytes, which is also git's limit.
+const ATTRIBUTES_SIZE_LIMIT: u64 = 100 << 20;
 
 /// A request to change the setup.
 #[derive(Debug)]
@@ -112,12 +116,24 @@ impl SetupTarget {
         })
     }
 
+    /// Whether the file of attributes may be a link. Other people write the file of a repository; a link there could lead to any
+    /// file of the user, and git itself does not follow it.
+    fn links(&self) -> Links {
+        match self.scope {
+            ConfigScope::Repository => Links::Refuse,
+            ConfigScope::Global => Links::Follow,
+        }
+    }
+
     /// Reads the file of attributes; `None` if it does not exist.
     pub(super) fn read_attributes(&self) -> Result<Option<Vec<u8>>, Failure> {
-        match fs::read(&self.attributes) {
+        match regular_file::read(&self.attributes, self.links(), ATTRIBUTES_SIZE_LIMIT) {
             Ok(content) => Ok(Some(content)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.attributes_failure("read", &error)),
+            Err(error) => {
+                let failure = self.attributes_failure("read", &error);
+                Err(failure.hint("nothing was set up; replace it by a file, or remove it"))
+            }
         }
     }
 
@@ -131,7 +147,7 @@ impl SetupTarget {
     /// Writes the file of attributes; `None` removes it.
     fn write_attributes(&self, content: Option<&[u8]>) -> Result<(), Failure> {
         let written = match content {
-            Some(content) => replace_file(&self.attributes, content),
+            Some(content) => replace_file(&self.attributes, content, self.links()),
             None => fs::remove_file(&self.attributes),
         };
         written.map_err(|error| self.attributes_failure("write", &error))

@@ -1,10 +1,13 @@
-//! Renders a notebook as text for `git diff`.
+//! Renders a notebook as text for `git diff`. Git writes this text to terminals as it is, so control characters are
+//! shown as symbols.
 
 use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_notebook::{FormatError, Notebook, NotebookError, Scope, render_textconv, upgrade};
+
+use cellwright_stdext::terminal_text::show_controls;
 
 use super::{not_a_notebook, read_file};
 
@@ -19,9 +22,9 @@ pub struct TextconvRequest {
 #[derive(Debug)]
 pub enum TextconvResult {
     Text(String),
-    /// The file is not a notebook. Git shows its bytes: with an error, it would show nothing.
+    /// The file is not a notebook. Git shows its text: with an error, it would show nothing.
     NotANotebook {
-        bytes: Vec<u8>,
+        text: String,
         notice: UserNotice,
         failure: Failure,
     },
@@ -39,15 +42,18 @@ pub fn textconv(request: &TextconvRequest) -> Result<TextconvResult, Failure> {
         other => other,
     };
     Ok(match notebook {
-        Ok(notebook) => TextconvResult::Text(render_textconv(&notebook, request.scope)),
+        Ok(notebook) => {
+            let text = render_textconv(&notebook, request.scope);
+            TextconvResult::Text(show_controls(&text).into_owned())
+        }
         Err(error) => TextconvResult::NotANotebook {
-            notice: not_a_notebook(path, &error, "it is shown unchanged"),
+            notice: not_a_notebook(path, &error),
             failure: NotebookError::Format {
                 path: path.to_owned(),
                 error,
             }
             .into(),
-            bytes,
+            text: show_controls(&String::from_utf8_lossy(&bytes)).into_owned(),
         },
     })
 }

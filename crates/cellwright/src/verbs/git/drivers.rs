@@ -38,9 +38,9 @@ pub(super) fn textconv(path: &Path, scope: Scope, console: &Console) -> Result<u
         }
         TextconvResult::Text(text) => console.print(&text)?,
         TextconvResult::NotANotebook { failure, .. } if console.json => return Err(failure),
-        TextconvResult::NotANotebook { bytes, notice, .. } => {
+        TextconvResult::NotANotebook { text, notice, .. } => {
             console.print_notices(&[notice]);
-            console.print_bytes_as_text(&bytes)?;
+            console.print(&text)?;
         }
     }
     Ok(0)
@@ -54,9 +54,7 @@ pub(super) fn clean(path: Option<&Path>, console: &Console) -> Result<u8, Failur
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
-    let result = remove_outputs(bytes, path);
-    console.print_notices(result.notice.as_slice());
-    console.write_bytes(&result.bytes)?;
+    console.write_bytes(&remove_outputs(bytes, path)?)?;
     Ok(0)
 }
 

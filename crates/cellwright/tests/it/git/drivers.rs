@@ -247,7 +247,7 @@ fn a_committed_notebook_can_be_compared() {
 }
 
 #[test]
-fn a_file_that_is_no_notebook_passes_every_driver_unchanged() {
+fn a_file_that_is_no_notebook_is_shown_but_neither_stored_nor_merged() {
     let context = Context::with_notebook();
     for content in [
         "",
@@ -258,21 +258,27 @@ fn a_file_that_is_no_notebook_passes_every_driver_unchanged() {
     ] {
         context.file("x.ipynb", content);
         let result = context.run(&["git", "textconv", "x.ipynb"]).exits(0);
-        assert_eq!(result.stdout, content);
+        assert_eq!(result.stdout, content.replace('\r', "␍"));
         assert!(
             result.stderr.contains("x.ipynb is not a notebook"),
             "{}",
             result.stderr
         );
-        let result = context
-            .run_with_input(&["git", "clean", "--path", "x.ipynb"], content)
-            .exits(0);
-        assert_eq!(result.stdout, content);
-        assert!(
-            result.stderr.contains("x.ipynb is not a notebook"),
-            "{}",
-            result.stderr
-        );
+        let arguments = ["git", "clean", "--path", "x.ipynb"];
+        let result = context.run_with_input(&arguments, content);
+        if content.is_empty() {
+            assert_eq!(result.exits(0).stdout, "");
+        } else {
+            let result = result.exits(2);
+            assert_eq!(result.stdout, "");
+            assert!(
+                result
+                    .stderr
+                    .contains("The outputs of x.ipynb could not be removed"),
+                "{}",
+                result.stderr
+            );
+        }
         for arguments in [
             ["git", "merge", "a.ipynb", "x.ipynb", "a.ipynb"],
             ["git", "merge", "a.ipynb", "a.ipynb", "x.ipynb"],
@@ -300,28 +306,81 @@ fn a_file_that_is_no_notebook_passes_every_driver_unchanged() {
         .run(&["git", "textconv", "x.ipynb", "--json"])
         .exits(2);
     context.run(&["git", "clean", "--json"]).exits(2);
-    // Bytes that are not UTF-8 also pass.
-    let bytes = b"\xff\xfe\0binary".to_vec();
-    let mut child = context
-        .command(&["git", "clean"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
-    assert_eq!(child.wait_with_output().unwrap().stdout, bytes);
-    // `textconv` prints an old format as upgraded text, and `clean` does not change it.
-    let old = r#"{"metadata": {"name": ""}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells":
-        [{"cell_type": "code", "input": "x = 1", "language": "python", "outputs": [], "prompt_number": 4}]}]}"#;
-    context.file("old.ipynb", old);
+    let result = context.run_with_input(&["git", "clean"], b"\xff\xfe\0binary");
+    assert_eq!(result.exits(2).stdout, "");
+}
+
+/// A notebook of nbformat 3 with an output, or without one.
+fn old_format(outputs: &str, count: &str) -> String {
+    format!(
+        r#"{{"metadata": {{"name": ""}}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{{"cells":
+        [{{"cell_type": "code", "collapsed": false, "input": "x = 1", "language": "python", "metadata": {{}},
+        "outputs": {outputs}, "prompt_number": {count}}}], "metadata": {{}}}}]}}"#
+    )
+}
+
+#[test]
+fn notebooks_in_an_old_format_are_shown_and_stored_without_outputs() {
+    let context = Context::new();
+    let output = r#"[{"output_type": "stream", "stream": "stdout", "text": "secret"}]"#;
+    let old = old_format(output, "4");
+    context.file("old.ipynb", &old);
     let result = context.run(&["git", "textconv", "old.ipynb"]).exits(0);
     assert!(result.stdout.contains("# %% [code]"), "{}", result.stdout);
-    assert_eq!(
-        context
-            .run_with_input(&["git", "clean"], old)
-            .exits(0)
-            .stdout,
-        old
+    let cleaned = context.run_with_input(&["git", "clean"], &old).exits(0);
+    assert_eq!(cleaned.stdout, old_format("[]", "null"));
+    let again = context.run_with_input(&["git", "clean"], &cleaned.stdout);
+    assert_eq!(again.exits(0).stdout, cleaned.stdout);
+}
+
+/// Git refuses what the filter cannot read, and stores it only on request.
+#[test]
+fn git_stores_nothing_that_the_filter_cannot_read() {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    repository.cellwright(&["git", "setup", "--clean"]).exits(0);
+    repository.commit("setup");
+    let notebook = THREE_CELLS.trim_end().replace("[]", r#"["secret"]"#);
+    let twice = format!("\u{feff}\u{feff}{notebook}");
+    let conflict = format!("<<<<<<< HEAD\n{notebook}\n=======\n{notebook}\n>>>>>>> topic\n");
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let deep = notebook.replacen(
+        "\"metadata\": {}",
+        &format!("\"metadata\": {{\"a\": {deep}}}"),
+        1,
     );
+    assert_ne!(deep, notebook);
+    for content in [&twice, &conflict, &deep, "{}"] {
+        repository.write("my own.ipynb", content);
+        let refused = repository.try_git(&["add", "my own.ipynb"]).exits(128);
+        assert!(
+            refused
+                .stderr
+                .contains("The outputs of my own.ipynb could not be removed"),
+            "{}",
+            refused.stderr
+        );
+        assert!(
+            refused
+                .stderr
+                .contains("`git -c filter.cellwright.clean=cat add 'my own.ipynb'`"),
+            "{}",
+            refused.stderr
+        );
+        assert_eq!(repository.git(&["ls-files", "my own.ipynb"]), "");
+    }
+    repository.git(&["-c", "filter.cellwright.clean=cat", "add", "my own.ipynb"]);
+    assert_eq!(repository.git(&["show", ":my own.ipynb"]), "{}");
+    // A file without the filter is no matter of the filter.
+    repository.write(".git/info/attributes", "\"my own.ipynb\" -filter\n");
+    repository.write("my own.ipynb", &conflict);
+    repository.git(&["add", "my own.ipynb"]);
+    // Files without outputs are stored as they are.
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    for content in ["", "\n", pointer] {
+        repository.write("plain.ipynb", content);
+        repository.git(&["add", "plain.ipynb"]);
+        assert_eq!(repository.git(&["show", ":plain.ipynb"]), content);
+    }
 }
 
 #[test]

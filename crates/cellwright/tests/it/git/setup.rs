@@ -256,3 +256,66 @@ fn a_program_outside_the_path_is_configured_with_its_absolute_path() {
         "{merged}"
     );
 }
+
+/// The attributes of a repository come from other people: a link there is not followed, and a pipe does not block.
+#[test]
+fn attributes_that_are_no_file_are_refused() {
+    let repository = Repository::new();
+    let outside = repository.context.file("outside", "*.png binary\n");
+    let attributes = repository.root.join(".gitattributes");
+    let config = repository.read(".git/config");
+    let place = |create: &dyn Fn()| {
+        fs::remove_file(&attributes).ok();
+        create();
+    };
+    let link = |target: &std::path::Path| std::os::unix::fs::symlink(target, &attributes).unwrap();
+    let missing = repository.context.path("missing");
+    for (create, reason) in [
+        (&(|| link(&outside)) as &dyn Fn(), "it is a symbolic link"),
+        (&(|| link(&missing)), "it is a symbolic link"),
+        (
+            &(|| {
+                let made = std::process::Command::new("mkfifo")
+                    .arg(&attributes)
+                    .status();
+                assert!(made.unwrap().success());
+            }),
+            "it is not a regular file",
+        ),
+    ] {
+        place(create);
+        for arguments in [
+            &["git", "setup"][..],
+            &["git", "setup", "--clean"],
+            &["git", "setup", "--undo"],
+        ] {
+            let result = repository.cellwright(arguments).exits(2);
+            assert!(result.stderr.contains(reason), "{}", result.stderr);
+            assert_eq!(repository.read(".git/config"), config);
+        }
+    }
+    // Git would wait for the pipe.
+    repository.write("a.ipynb", THREE_CELLS);
+    for arguments in [
+        &["git", "setup", "--check"][..],
+        &["git", "setup", "--global"],
+        &["diff", "a.ipynb", "a.ipynb"],
+        &["diff", "a.ipynb"],
+    ] {
+        let result = repository.cellwright(arguments);
+        assert_ne!(result.code, None, "{}", result.stderr);
+    }
+    fs::remove_file(&attributes).unwrap();
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "*.png binary\n");
+    assert!(!missing.exists());
+    // The file for all repositories is the user's own; a link to it is common.
+    let dir = repository.context.home().join(".config/git");
+    fs::create_dir_all(&dir).unwrap();
+    std::os::unix::fs::symlink(&outside, dir.join("attributes")).unwrap();
+    repository
+        .cellwright(&["git", "setup", "--global"])
+        .exits(0);
+    let written = fs::read_to_string(&outside).unwrap();
+    assert!(written.ends_with("merge=cellwright\n"), "{written}");
+    assert!(dir.join("attributes").is_symlink());
+}
