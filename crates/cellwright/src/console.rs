@@ -12,6 +12,7 @@ use cellwright_operations::finding::{Finding, Severity};
 use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
+use cellwright_stdext::secret::redact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -304,16 +305,19 @@ impl Console {
         ExitCode::from(failure.exit_code())
     }
 
-    /// Prints a failure on stderr.
+    /// Prints a failure on stderr, without credentials.
     pub(crate) fn print_error(&self, failure: &Failure) {
         let bad = self.stderr.colour.then_some(Colour::Error);
         let mut text = format!(
             "{} {}",
             paint("error:", bad),
-            escape_controls(&failure.message)
+            escape_controls(&redact(&failure.message))
         );
         for cause in &failure.causes {
-            text.push_str(&format!("\n  caused by: {}", escape_controls(cause)));
+            text.push_str(&format!(
+                "\n  caused by: {}",
+                escape_controls(&redact(cause))
+            ));
         }
         if !failure.hints.is_empty() {
             text.push('\n');

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_engine::engine::Engine;
+use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_mcp::config::{self, Client, Transport};
 use cellwright_mcp::http::{self, AccessPolicy};
@@ -132,6 +133,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         }
     }
     let settings = engine.settings(&start_dir)?;
+    console.print_notices(describe_ignored_settings(settings.entries()).as_slice());
     let wait = settings.mcp.wait;
     let options = ServerOptions {
         roots: args.roots.clone(),

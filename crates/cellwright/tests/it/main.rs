@@ -46,5 +46,6 @@ mod stdin;
 mod terminal;
 mod tidy;
 mod undo;
+mod untrusted;
 mod volume;
 mod write;
