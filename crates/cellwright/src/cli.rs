@@ -126,6 +126,23 @@ Examples:
     },
 }
 
+impl Verb {
+    /// Whether the verb runs code, or waits for code that could read the environment of this process.
+    pub(crate) fn runs_code(&self) -> bool {
+        matches!(
+            self,
+            Self::Eval(_)
+                | Self::Run(_)
+                | Self::Check(_)
+                | Self::Runs(_)
+                | Self::Kernels(_)
+                | Self::Mcp(_)
+                | Self::Helpers(_)
+                | Self::Doctor(_)
+        )
+    }
+}
+
 /// A completion script.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CompletionScript {

@@ -16,6 +16,7 @@ use cellwright_operations::finding::{Finding, Severity};
 use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
+use cellwright_stdext::secret::redact;
 use cellwright_stdext::terminal_text::{
     JsonEscapeWriter, escape_json, is_control, show_controls, show_other_controls,
 };
@@ -311,16 +312,19 @@ impl Console {
         ExitCode::from(failure.exit_code())
     }
 
-    /// Prints a failure on stderr.
+    /// Prints a failure on stderr, without credentials.
     pub(crate) fn print_error(&self, failure: &Failure) {
         let bad = self.stderr.colour.then_some(Colour::Error);
         let mut text = format!(
             "{} {}",
             paint("error:", bad),
-            show_controls(&failure.message)
+            show_controls(&redact(&failure.message))
         );
         for cause in &failure.causes {
-            text.push_str(&format!("\n  caused by: {}", show_controls(cause)));
+            text.push_str(&format!(
+                "\n  caused by: {}",
+                show_controls(&redact(cause))
+            ));
         }
         if !failure.hints.is_empty() {
             text.push('\n');

@@ -44,6 +44,10 @@ fn main() -> ExitCode {
             return console::print_usage(&error, &cli::usage_text(&error), cli::wants_json());
         }
     };
+    if cli.verb.runs_code() {
+        // Before threads and kernels exist.
+        cellwright_engine::env::hide_values();
+    }
     let console = Console::new(cli.global.json, cli.global.quiet);
     if let Err(failure) = cellwright_engine::logging::install(console::print_event) {
         return console.report_failure(&failure);

@@ -7,6 +7,7 @@ mod merge;
 mod session;
 
 use cellwright_notebook::{MarkerText, Notice};
+use cellwright_stdext::secret::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,10 +25,11 @@ pub struct UserNotice {
 }
 
 impl UserNotice {
+    /// A notice. Credentials in the text are removed.
     pub fn new(kind: NoticeKind, text: impl Into<String>) -> Self {
         Self {
             kind,
-            text: text.into(),
+            text: redact(&text.into()).into_owned(),
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Every environment variable that Cellwright reads or sets for kernels.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
+
+use cellwright_kernel::process::own_process;
+
+use crate::environment;
 
 /// Directory for caches, instead of `cellwright` in the user's cache directory (`XDG_CACHE_HOME`, else `~/.cache`).
 pub const CACHE_DIR: &str = "CELLWRIGHT_CACHE_DIR";
@@ -119,16 +124,49 @@ pub const PI_PYTHON_GATEWAY_TOKEN: &str = "PI_PYTHON_GATEWAY_TOKEN";
 /// Sets `gateway.token`; the name in Jupyter.
 pub const JUPYTER_GATEWAY_AUTH_TOKEN: &str = "JUPYTER_GATEWAY_AUTH_TOKEN";
 
+/// The variables that [`hide_values`] saved.
+static SAVED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
+
 /// Returns the value of a variable if it is set and not empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "the only place that reads the environment"
 )]
 pub fn value(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
+    let value = match SAVED.get() {
+        Some(saved) => {
+            let found = saved.iter().find(|(other, _)| other == name);
+            found.map(|(_, value)| value.clone())
+        }
+        None => std::env::var_os(name),
+    };
+    value.filter(|value| !value.is_empty())
 }
 
-/// Returns all variables. Kernels get a filtered selection of them.
+/// Returns all variables. Kernels get a filtered selection of them, other programs get all.
 pub fn all() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().collect()
+    match SAVED.get() {
+        Some(saved) => saved.clone(),
+        None => std::env::vars_os().collect(),
+    }
+}
+
+/// Saves all variables for [`value`] and [`all`] and removes their values from what other processes can read about this one,
+/// except for those that its own libraries read. Otherwise code in a kernel could read in `/proc/PID/environ` of this process
+/// what it does not receive. A process that this one starts without an explicit environment receives empty values.
+///
+/// Call it before other threads exist. Where the system does not support it, the values stay.
+pub fn hide_values() {
+    if SAVED.set(std::env::vars_os().collect()).is_err() {
+        return;
+    }
+    let is_kept = |name: &OsStr, value: &OsStr| {
+        let name = name.to_str();
+        name.is_some_and(|name| environment::is_own_variable(name, value))
+    };
+    let hidden = own_process::erase_environment_values(&is_kept);
+    let protected = own_process::forbid_inspection();
+    if let Err(error) = hidden.and(protected) {
+        tracing::debug!(%error, "other processes can read the environment of this one");
+    }
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use cellwright_kernel::python::Interpreter;
 use cellwright_kernel::variables::set_variable;
+use cellwright_stdext::secret;
 
 /// Variables that programs need.
 const ALLOWED: &[&str] = &[
@@ -154,40 +155,12 @@ const CALLER_VARIABLES: &[&str] = &[
     "PI_TOOL_BRIDGE_URL",
 ];
 
-/// Variables with secrets whose names contain none of [`SECRET_WORDS`].
-const SECRET_NAMES: &[&str] = &["DOCKER_AUTH_CONFIG"];
-
-/// Parts of a name that mark its value as a secret.
-const SECRET_WORDS: &[&str] = &[
-    "APIKEY",
-    "SECRET",
-    "TOKEN",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "ACCESSKEY",
-    "PRIVATEKEY",
-    "COOKIE",
-    "AUTHKEY",
-    "CONNECTIONSTRING",
-    "WEBHOOK",
+/// Variables that Cellwright and its libraries read, and prefixes of such variables. Only these keep their values in the
+/// environment of a process of Cellwright that runs code, and a host receives no others.
+const OWN_VARIABLES: &[&str] = &[
+    "HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL",
 ];
-
-/// Ends of a name that mark its value as a secret.
-const SECRET_ENDS: &[&str] = &["KEY", "_AUTH", "_JWT", "_PASS", "_PAT", "_PWD"];
-
-/// Words with `TOKEN` that have nothing to do with secrets.
-const HARMLESS_WORDS: &[&str] = &[
-    "TOKENIZER",
-    "MAXTOKENS",
-    "MINTOKENS",
-    "NUMTOKENS",
-    "TOKENLIMIT",
-];
-
-/// Ends of names whose value is a path.
-const PATH_ENDS: &[&str] = &["_FILE", "_PATH", "_DIR", "_SOCK"];
+const OWN_PREFIXES: &[&str] = &["LC_", "XDG_", "CELLWRIGHT_"];
 
 /// Which variables a caller passes before exceptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,7 +168,7 @@ pub enum EnvironmentPolicy {
     /// Those that programs need: for code that an agent sends.
     #[default]
     Listed,
-    /// All except those that look like secrets: for code that a user runs.
+    /// All except secrets: for code that a user runs.
     NoSecrets,
     /// All.
     All,
@@ -242,7 +215,7 @@ pub fn filter(
     let mut filtered = FilteredEnvironment::default();
     for (name, value) in all {
         let text = name.to_string_lossy();
-        if is_passed(&text, rules) {
+        if is_passed(&text, &value, rules) {
             filtered.variables.push((name, value));
         } else if !CALLER_VARIABLES.contains(&&*text) {
             filtered.withheld.push(text.into_owned());
@@ -291,7 +264,7 @@ pub fn activate(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) 
     set_variable(env, "PATH", path);
 }
 
-fn is_passed(name: &str, rules: &EnvironmentRules) -> bool {
+fn is_passed(name: &str, value: &OsStr, rules: &EnvironmentRules) -> bool {
     let listed = |list: &[String]| list.iter().any(|entry| entry == name);
     let matches_prefix = |list: &[String]| {
         list.iter()
@@ -312,7 +285,7 @@ fn is_passed(name: &str, rules: &EnvironmentRules) -> bool {
     }
     match rules.policy {
         EnvironmentPolicy::All => true,
-        _ if looks_secret(name) => false,
+        _ if is_secret(name, value) => false,
         EnvironmentPolicy::NoSecrets => true,
         EnvironmentPolicy::Listed => {
             ALLOWED.contains(&name)
@@ -360,21 +333,17 @@ pub fn describes_terminal(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a name marks its value as a secret. `PIP_INDEX_URL` and `DATABASE_URL` do not, although their values may contain
-/// passwords: programs do not work without them. The path of a file with a secret is not a secret.
-pub fn looks_secret(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    if upper == "GOOGLE_APPLICATION_CREDENTIALS" || PATH_ENDS.iter().any(|end| upper.ends_with(end))
-    {
-        return false;
-    }
-    let mut plain: String = upper.chars().filter(char::is_ascii_alphanumeric).collect();
-    for word in HARMLESS_WORDS {
-        plain = plain.replace(word, "");
-    }
-    SECRET_NAMES.contains(&upper.as_str())
-        || SECRET_WORDS.iter().any(|word| plain.contains(word))
-        || SECRET_ENDS.iter().any(|end| upper.ends_with(end))
+/// Whether the value of a variable is a secret: by its name, or because it contains credentials, such as a URL with a
+/// password.
+fn is_secret(name: &str, value: &OsStr) -> bool {
+    secret::is_secret_variable(name, &value.to_string_lossy())
+}
+
+/// Whether Cellwright itself reads a variable, and its value is no secret.
+pub fn is_own_variable(name: &str, value: &OsStr) -> bool {
+    let is_own =
+        OWN_VARIABLES.contains(&name) || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    is_own && !is_secret(name, value)
 }
 
 #[cfg(test)]
@@ -438,6 +407,21 @@ mod tests {
         assert_eq!(filter(pairs, &rules).withheld, secrets);
         let everything = passed_names(&all, &with_policy(EnvironmentPolicy::All));
         assert_eq!(everything.len(), passed.len() + secrets.len());
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_withheld_like_a_secret() {
+        let all = [
+            ("DATABASE_URL", "postgres://me:pw@db/x"),
+            ("HTTPS_PROXY", "http://me:pw@proxy:3128"),
+            ("PIP_INDEX_URL", "https://pypi.test/simple"),
+        ];
+        let all = all.map(|(name, value)| (name.into(), value.into()));
+        for policy in [EnvironmentPolicy::NoSecrets, EnvironmentPolicy::Listed] {
+            let filtered = filter(all.clone(), &with_policy(policy));
+            assert_eq!(filtered.withheld, ["DATABASE_URL", "HTTPS_PROXY"]);
+            assert_eq!(filtered.variables.len(), 1);
+        }
     }
 
     #[test]

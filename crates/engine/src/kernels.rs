@@ -23,6 +23,7 @@ use crate::engine::Engine;
 use crate::env;
 use crate::environment::{self, FilteredEnvironment};
 use crate::program::own_supervisor;
+use crate::project_interpreter::ProjectInterpreter;
 use crate::settings::{Origin, Settings};
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 
@@ -129,6 +130,10 @@ fn resolve_shim(
     interpreter: Interpreter,
     cwd: &Path,
 ) -> Interpreter {
+    if ProjectInterpreter::new(&interpreter).is_some() {
+        // An environment has no shim: a script in its place is started only to run code.
+        return interpreter;
+    }
     let resolved = Shim::read(&interpreter.program).and_then(|shim| {
         shim.resolve(&ShimContext {
             cwd,
@@ -143,21 +148,15 @@ fn resolve_shim(
     }
 }
 
-/// Returns how to start the built-in runner; `python` is the flag.
-pub fn runner_spec(
-    engine: &Engine,
-    settings: &Settings,
-    python: Option<&Path>,
-    cwd: &Path,
-) -> Result<RunnerSpec, Failure> {
-    let interpreter = resolve_interpreter(engine, settings, python, cwd)?;
-    Ok(RunnerSpec {
+/// Returns how to start the built-in runner with an interpreter.
+pub fn runner_spec(engine: &Engine, settings: &Settings, interpreter: Interpreter) -> RunnerSpec {
+    RunnerSpec {
         env: kernel_env(engine, settings, Some(&interpreter)),
         python: interpreter.program,
         start_timeout: start_timeout(settings),
         interrupt_grace: interrupt_grace(settings),
         trace: engine.frame_log(settings),
-    })
+    }
 }
 
 fn start_timeout(settings: &Settings) -> Duration {

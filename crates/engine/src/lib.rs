@@ -7,6 +7,7 @@
 //! * [`project`] finds the project of a directory, which its artifacts record.
 //! * [`settings`] reads the settings of the user and of a project; [`trust`] records which project files the user has
 //!   approved.
+//! * [`project_interpreter`] decides which commands start an interpreter that was found in a project.
 //! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
 //! * [`session_launcher`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
 //!   user and the [`bridge`], through which code in a cell calls verbs.
@@ -42,6 +43,7 @@ pub mod loopback;
 pub mod open_notebooks;
 pub mod program;
 pub mod project;
+pub mod project_interpreter;
 pub mod runtime;
 pub mod runtime_dir;
 pub mod secret;

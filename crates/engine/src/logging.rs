@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_stdext::secret::redact;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -59,7 +60,7 @@ impl<W: Fn(Level, &str) + Send + Sync + 'static> Subscriber for EventSubscriber<
         let mut text = EventText::default();
         event.record(&mut text);
         let line = format!("{}: {}{}", metadata.target(), text.message, text.fields);
-        (self.write)(*metadata.level(), &line);
+        (self.write)(*metadata.level(), &redact(&line));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -111,6 +112,7 @@ mod tests {
         };
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(target: "cellwright::host", clients = 2, name = "a b", "client connected");
+            tracing::info!(target: "cellwright::host", url = "http://me:pw@h/?token=t", "asked");
             tracing::debug!(target: "cellwright::host", "not selected");
             tracing::trace!(target: "cellwright_kernel::process", pid = 7, "process started");
             tracing::error!(target: "rmcp::service", "of another crate");
@@ -118,6 +120,7 @@ mod tests {
         });
         let expected = [
             "INFO cellwright::host: client connected clients=2 name=\"a b\"",
+            "INFO cellwright::host: asked url=\"http://***@h/?token=***\"",
             "TRACE cellwright_kernel::process: process started pid=7",
         ];
         assert_eq!(*lines.lock().unwrap(), expected);

@@ -205,16 +205,19 @@ fn apply_project_file(
         return Ok(());
     };
     let found = file::parse(file, &text)?;
-    let needs_trust = |policy| {
-        matches!(
-            policy,
-            ProjectPolicy::Trusted | ProjectPolicy::TrustedSecret
-        )
+    // Compared with the value of the user: a file that sets a limit twice cannot raise it step by step.
+    let user_values = entries.to_vec();
+    let needs_trust = |definition: &SettingDef, value: &Value| {
+        let entry = user_values
+            .iter()
+            .find(|entry| entry.definition.name == definition.name);
+        let policy = definition.project_policy;
+        !entry.is_some_and(|entry| policy.allows_untrusted(value, &entry.value))
     };
     // Checked only if a setting needs it: the check reads the trust record.
     let trusted = found
         .iter()
-        .any(|setting| needs_trust(setting.definition.project_policy))
+        .any(|setting| needs_trust(setting.definition, &setting.value))
         && is_trusted(file, text.as_bytes());
     for setting in found {
         let definition = setting.definition;
@@ -229,7 +232,7 @@ fn apply_project_file(
                 key: definition.name,
             });
         }
-        if needs_trust(definition.project_policy) && !trusted {
+        if !trusted && needs_trust(definition, &setting.value) {
             for entry in entries.iter_mut() {
                 if entry.definition.name == definition.name {
                     entry.ignored_at = Some(line.clone());
@@ -302,114 +305,4 @@ pub fn parse_text(text: &str) -> Result<usize, cellwright_diagnostics::failure::
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(user: &str, project: &str, trusted: bool) -> Result<Settings, SettingsError> {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path();
-        std::fs::create_dir_all(root.join("p/.cellwright")).unwrap();
-        std::fs::create_dir_all(root.join("p/tools")).unwrap();
-        let (user_file, project_file) = (
-            root.join("config.toml"),
-            root.join("p/.cellwright/config.toml"),
-        );
-        std::fs::write(&user_file, user).unwrap();
-        std::fs::write(&project_file, project).unwrap();
-        let settings = Settings::load(&SettingsSources {
-            user_file: Some(user_file),
-            project_file: Some(project_file.clone()),
-            read_variable: &|_| None,
-            is_trusted: &|file, content| {
-                assert_eq!(
-                    (file, content),
-                    (project_file.as_path(), project.as_bytes())
-                );
-                trusted
-            },
-        });
-        // Relative to the project, whose directory is a temporary one.
-        settings.map(|mut settings| {
-            let path = settings.values.python.interpreter.as_ref();
-            let relative =
-                path.map(|path| path.strip_prefix(root.join("p")).unwrap_or(path).to_owned());
-            settings.values.python.interpreter = relative;
-            settings
-        })
-    }
-
-    #[test]
-    fn only_a_trusted_project_names_programs() {
-        let project = "[python]\ninterpreter = \"tools/python\"\n[eval]\ntimeout = 5";
-        let untrusted = load("", project, false).unwrap();
-        assert_eq!(untrusted.python.interpreter, None);
-        assert_eq!(untrusted.eval.timeout.as_secs(), 5);
-        let ignored: Vec<_> = untrusted
-            .entries()
-            .iter()
-            .filter(|e| e.ignored_at.is_some())
-            .collect();
-        assert_eq!(ignored.len(), 1);
-        assert_eq!(ignored[0].ignored_at.as_ref().unwrap().line, 2);
-        let trusted = load("", project, true).unwrap();
-        assert_eq!(trusted.python.interpreter, Some("tools/python".into()));
-        assert!(matches!(
-            trusted.origin("python.interpreter"),
-            Origin::Project(_)
-        ));
-    }
-
-    #[test]
-    fn a_bare_name_in_a_project_is_a_command_unless_the_file_exists() {
-        let interpreter = |name: &str| {
-            let project = format!("python.interpreter = {name:?}");
-            load("", &project, true).unwrap().python.interpreter.clone()
-        };
-        assert_eq!(interpreter("python3"), Some("python3".into()));
-        assert_eq!(interpreter("tools"), Some("tools".into()));
-        assert_eq!(
-            interpreter("/usr/bin/python3"),
-            Some("/usr/bin/python3".into())
-        );
-        assert_eq!(interpreter("~/python"), Some("~/python".into()));
-        assert_eq!(interpreter(""), None);
-    }
-
-    #[test]
-    fn an_untrusted_project_cannot_loosen_user_limits() {
-        let user = "[eval]\nenabled = false\nmax_timeout = 10\n[kernel]\nmemory_limit = \"1 GB\"";
-        let project = "[eval]\nenabled = true\nmax_timeout = 0\n[kernel]\nmemory_limit = 0";
-        let settings = load(user, project, false).unwrap();
-        assert!(!settings.eval.enabled);
-        assert_eq!(settings.eval.max_timeout.as_secs(), 10);
-        assert_eq!(settings.kernel.memory_limit, 1_000_000_000);
-    }
-
-    #[test]
-    fn a_secret_in_a_project_is_rejected_even_when_trusted() {
-        let found = load("", "[gateway]\ntoken = \"x\"", true);
-        assert!(matches!(
-            found,
-            Err(SettingsError::NotForProjects {
-                key: "gateway.token",
-                ..
-            })
-        ));
-    }
-
-    #[test]
-    fn malformed_files_are_errors_and_no_panics() {
-        let deep = format!("a = {}", "[".repeat(10_000));
-        let texts = [
-            "= 1",
-            "[eval",
-            "eval = 1",
-            "\u{feff}x=1",
-            "eval.timeout = nan",
-            &deep,
-        ];
-        for text in texts {
-            assert!(load(text, "", false).is_err(), "{text:.20}");
-        }
-    }
-}
+mod tests;

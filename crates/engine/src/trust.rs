@@ -1,5 +1,6 @@
 //! [`Trust`]: files of projects that the user trusts, by their content. Cellwright runs a project's modules and obeys its
-//! settings without a command that names them. So the user must trust them first, and again after each change.
+//! settings without a command that names them. So the user must trust them first, and again after each change. The record
+//! also has the interpreters of projects that the user trusts or has run code with, by path.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -29,10 +30,21 @@ pub enum TrustState {
     Unknown,
 }
 
-/// The trusted files.
+/// The trusted files, and the known interpreters of projects.
 #[derive(Debug, Default)]
 pub struct Trust {
     files: BTreeMap<PathBuf, TrustedFile>,
+    interpreters: BTreeMap<PathBuf, InterpreterTrust>,
+}
+
+/// Why the interpreter of a project is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterpreterTrust {
+    /// The user ran code with it.
+    Used,
+    /// The user trusts it.
+    Trusted,
 }
 
 /// The content of a file at the time it was trusted.
@@ -48,6 +60,9 @@ pub struct TrustedFile {
 struct TrustRecord {
     version: u32,
     files: BTreeMap<PathBuf, TrustedFile>,
+    /// Directories of environments, by canonical path.
+    #[serde(default)]
+    interpreters: BTreeMap<PathBuf, InterpreterTrust>,
 }
 
 impl Trust {
@@ -57,18 +72,18 @@ impl Trust {
             return Ok(Self::default());
         };
         let path = dir.join("trust.json");
-        let files = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+        let record = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => TrustRecord::default(),
             Err(error) => return Err(error),
             Ok(metadata) if metadata.mode() & 0o022 != 0 => {
                 return Err(io::Error::other("other users can write to it"));
             }
-            Ok(_) => {
-                let record: TrustRecord = serde_json::from_slice(&fs::read(&path)?)?;
-                record.files
-            }
+            Ok(_) => serde_json::from_slice(&fs::read(&path)?)?,
         };
-        Ok(Self { files })
+        Ok(Self {
+            files: record.files,
+            interpreters: record.interpreters,
+        })
     }
 
     /// Whether a file with this content is trusted.
@@ -92,6 +107,30 @@ impl Trust {
             .map(|(path, entry)| (path.as_path(), entry))
     }
 
+    /// Why the interpreter in this environment is known; `None` if it is not. The path is canonical.
+    pub fn interpreter(&self, environment: &Path) -> Option<InterpreterTrust> {
+        self.interpreters.get(environment).copied()
+    }
+
+    /// The environments of all known interpreters.
+    pub fn interpreters(&self) -> impl Iterator<Item = (&Path, InterpreterTrust)> {
+        self.interpreters
+            .iter()
+            .map(|(path, trust)| (path.as_path(), *trust))
+    }
+
+    /// Records the interpreter in this environment, unless it has at least this trust. The path is canonical.
+    pub fn add_interpreter(
+        state: &Path,
+        environment: PathBuf,
+        trust: InterpreterTrust,
+    ) -> io::Result<()> {
+        Self::update(state, |recorded| {
+            let entry = recorded.interpreters.entry(environment).or_insert(trust);
+            *entry = trust.max(*entry);
+        })
+    }
+
     /// Records files with this content as trusted.
     pub fn add(state: &Path, files: &[(PathBuf, Vec<u8>)]) -> io::Result<()> {
         Self::update(state, |recorded| {
@@ -100,32 +139,31 @@ impl Trust {
                     sha256: hash(content),
                     bytes: content.len() as u64,
                 };
-                recorded.insert(canonical_path(path), entry);
+                recorded.files.insert(canonical_path(path), entry);
             }
         })
     }
 
-    /// Removes the files for which `selects` returns true. Returns their paths.
+    /// Removes the files and interpreters for which `selects` returns true. Returns their paths.
     pub fn remove(state: &Path, selects: &dyn Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
+        let mut keeps = |path: &Path| {
+            let is_removed = selects(path);
+            if is_removed {
+                removed.push(path.to_owned());
+            }
+            !is_removed
+        };
         Self::update(state, |recorded| {
-            recorded.retain(|path, _| {
-                let is_removed = selects(path);
-                if is_removed {
-                    removed.push(path.clone());
-                }
-                !is_removed
-            });
+            recorded.files.retain(|path, _| keeps(path));
+            recorded.interpreters.retain(|path, _| keeps(path));
         })?;
         Ok(removed)
     }
 
     /// Changes the record under a lock and replaces its file as a whole: no reader sees half of it, and no concurrent
     /// change is lost.
-    fn update(
-        state: &Path,
-        change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedFile>),
-    ) -> io::Result<()> {
+    fn update(state: &Path, change: impl FnOnce(&mut Self)) -> io::Result<()> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -138,10 +176,11 @@ impl Trust {
         let lock = open(&state.join("trust.lock"))?;
         lock.lock()?;
         let mut trust = Self::read(Some(state))?;
-        change(&mut trust.files);
+        change(&mut trust);
         let record = TrustRecord {
             version: 1,
             files: trust.files,
+            interpreters: trust.interpreters,
         };
         let new = state.join("trust.json.new");
         // A killed process may have left this file, with another mode.
@@ -197,6 +236,32 @@ mod tests {
         let removed = Trust::remove(&state, &|path| path.ends_with("a.py")).unwrap();
         assert_eq!(removed, [canonical_path(&file)]);
         assert!(!Trust::read(Some(&state)).unwrap().is_trusted(&file, b"one"));
+    }
+
+    #[test]
+    fn interpreters_are_recorded_by_path_and_never_lose_trust() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (state, file) = (temp_dir.path().join("state"), temp_dir.path().join("a.py"));
+        let environment = temp_dir.path().join("p/.venv");
+        let known = || {
+            let trust = Trust::read(Some(&state)).unwrap();
+            trust.interpreter(&environment)
+        };
+        assert_eq!(known(), None);
+        for (trust, expected) in [
+            (InterpreterTrust::Used, InterpreterTrust::Used),
+            (InterpreterTrust::Trusted, InterpreterTrust::Trusted),
+            (InterpreterTrust::Used, InterpreterTrust::Trusted),
+        ] {
+            Trust::add_interpreter(&state, environment.clone(), trust).unwrap();
+            assert_eq!(known(), Some(expected));
+        }
+        // Files and interpreters do not replace each other.
+        Trust::add(&state, &[(file.clone(), b"one".to_vec())]).unwrap();
+        assert_eq!(known(), Some(InterpreterTrust::Trusted));
+        let removed = Trust::remove(&state, &|path| path.ends_with(".venv")).unwrap();
+        assert_eq!((removed, known()), (vec![environment.clone()], None));
+        assert_eq!(Trust::read(Some(&state)).unwrap().entries().count(), 1);
     }
 
     #[test]

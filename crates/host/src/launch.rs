@@ -14,14 +14,6 @@ use super::error::HostError;
 use super::host_main::{ALREADY_RUNNING_LINE, FAILED_LINE_PREFIX, HOST_ARG, READY_LINE};
 use super::log;
 
-/// Environment variables that a host receives.
-const PASSED_VARIABLES: [&str; 8] = [
-    "HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL",
-];
-
-/// Prefixes of further variables that a host receives, unless the name looks like a secret.
-const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "CELLWRIGHT_"];
-
 /// Makes the allocator of glibc return memory. With its defaults, a host keeps three times its size after large
 /// transfers. No other program reads these variables, and kernels do not receive them.
 const ALLOCATOR: [(&str, &str); 2] = [
@@ -81,9 +73,7 @@ fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     all.into_iter()
         .filter_map(|(name, value)| {
             let text = name.to_str()?;
-            let passed = PASSED_VARIABLES.contains(&text)
-                || PASSED_PREFIXES.iter().any(|start| text.starts_with(start));
-            if !passed || environment::looks_secret(text) {
+            if !environment::is_own_variable(text, &value) {
                 return None;
             }
             // The host has another working directory.

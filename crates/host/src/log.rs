@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use cellwright_engine::runtime_dir::RuntimeDir;
 use cellwright_kernel::process::daemon;
+use cellwright_stdext::secret::redact;
 use cellwright_stdext::{LockExt, rfc3339};
 
 /// Size in bytes from which a log file is rotated.
@@ -68,7 +69,8 @@ impl Log {
         };
         let time = rfc3339::format_seconds(SystemTime::now());
         // Continuation lines are indented, so that only entries start at the margin.
-        let line = format!("{time} {level} {}\n", message.replace('\n', "\n    "));
+        let message = redact(message).replace('\n', "\n    ");
+        let line = format!("{time} {level} {message}\n");
         let mut current = self.file.lock_ignoring_poison();
         if current
             .as_ref()

@@ -8,6 +8,7 @@
 pub mod busy_poll;
 pub mod daemon;
 mod memory;
+pub mod own_process;
 mod signals;
 mod socket;
 pub mod supervisor;

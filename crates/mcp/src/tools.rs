@@ -6,6 +6,7 @@ mod check;
 mod diff;
 mod edit;
 mod eval;
+mod interpreter;
 mod kernels;
 mod notebook;
 mod read;

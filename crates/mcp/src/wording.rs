@@ -2,6 +2,7 @@
 
 use cellwright_diagnostics::failure::{Failure, Hint, HintPart};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_stdext::secret::redact;
 
 use super::tool_names::TOOL_NAMES;
 
@@ -86,9 +87,9 @@ pub(super) fn sanitize_name(text: &str) -> String {
     escape_controls(text, NAME_LIMIT)
 }
 
-/// Sanitizes a message that may quote text from a file or a kernel.
+/// Sanitizes a message that may quote text from a file or a kernel, and removes credentials.
 pub(super) fn sanitize(text: &str) -> String {
-    escape_controls(text, TEXT_LIMIT)
+    escape_controls(&redact(text), TEXT_LIMIT)
 }
 
 /// Formats a failure: message, causes, hints.

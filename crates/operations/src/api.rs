@@ -85,7 +85,8 @@ impl Cellwright {
     /// Lists the kernels that can be started in `cwd`, or in the current directory, the built-in runner first.
     pub async fn list_kernels(&self, cwd: Option<&Path>) -> Result<Vec<KernelSpecEntry>, Failure> {
         let (engine, cwd) = (self.engine.clone(), cwd.map(Path::to_owned));
-        block(move || kernel_specs::list_kernel_specs(cwd.as_deref(), None, &engine)).await
+        let listed = move || kernel_specs::list_kernel_specs(cwd.as_deref(), None, &engine);
+        Ok(block(listed).await?.specs)
     }
 
     /// Runs the cells of a notebook and saves their outputs. `observe` receives each item while the cells run. `stop`

@@ -11,7 +11,7 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
-use cellwright_engine::settings::Settings;
+use cellwright_engine::settings::{Settings, describe_ignored_settings};
 use cellwright_execution::compare::{
     self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
 };
@@ -154,7 +154,7 @@ pub fn check(
     let listing = Listing::from_survey(&stored);
     let dir = tempfile::tempdir()?;
     let copy = dir.path().join("checked.ipynb");
-    let mut notices = Vec::new();
+    let mut notices = Vec::from_iter(describe_ignored_settings(settings.entries()));
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
     let mut execution =
@@ -181,6 +181,9 @@ pub fn check(
         let (chosen, notice) =
             select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
         report.notices.extend(notice);
+        report
+            .notices
+            .extend(chosen.record_project_interpreter(engine));
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),
             bridge: SharedBridge::default(),

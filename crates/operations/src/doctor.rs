@@ -10,6 +10,7 @@ use std::time::Instant;
 use cellwright_diagnostics::failure::{Failure, Hint};
 use cellwright_engine::engine::{Engine, SettingsFiles};
 use cellwright_engine::kernels;
+use cellwright_engine::project_interpreter::ProjectInterpreter;
 use cellwright_engine::settings::{Origin, Settings, SettingsError};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
@@ -93,8 +94,15 @@ fn check_python(
                     )
                     .next("`python.skip_check` is set, so it was not started"),
                 );
+            } else if let Some(unknown) = ProjectInterpreter::unknown(engine, Some(&interpreter)) {
+                let text = format!("{} ({reason})", unknown.describe_unknown());
+                findings.push(
+                    Finding::new(Severity::Note, "python-untrusted", text)
+                        .next(unknown.hint().for_command_line()),
+                );
             } else {
-                let spec = kernels::runner_spec(engine, settings, explicit, cwd)?;
+                let resolved = kernels::resolve_interpreter(engine, settings, explicit, cwd)?;
+                let spec = kernels::runner_spec(engine, settings, resolved);
                 let launch = kernels::launch_context(engine, cwd.to_owned());
                 check_runner(&interpreter, &reason, (&spec, &launch), findings)?;
             }

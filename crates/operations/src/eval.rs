@@ -138,6 +138,7 @@ pub fn prepare(
             check_name(role, name)?;
         }
     }
+    notices.extend(chosen.record_project_interpreter(engine));
     Ok(PreparedEval {
         execution,
         chosen,

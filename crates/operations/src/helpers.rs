@@ -9,6 +9,8 @@ use cellwright_engine::bridge::CallContext;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::KernelContext;
 use cellwright_engine::kernels;
+use cellwright_engine::project_interpreter::ProjectInterpreter;
+use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::{Kernel, KernelQuery, LaunchContext, StopSignal};
 use schemars::JsonSchema;
@@ -57,12 +59,19 @@ pub struct HelperFunction {
 pub fn list_helpers(request: &HelpersRequest, engine: &Engine) -> Result<HelpersReport, Failure> {
     let cwd = kernels::working_directory(request.cwd.as_deref())?;
     let settings = engine.settings(&cwd)?;
-    let spec = kernels::runner_spec(engine, &settings, request.python.as_deref(), &cwd)?;
+    let python = request.python.as_deref();
+    let interpreter = kernels::resolve_interpreter(engine, &settings, python, &cwd)?;
+    if let Some(unknown) = ProjectInterpreter::unknown(engine, Some(&interpreter)) {
+        return Err(unknown.not_started_failure());
+    }
+    let spec = kernels::runner_spec(engine, &settings, interpreter);
     let launch = kernels::launch_context(engine, cwd);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let mut report = runtime.block_on(query_kernel(&spec, &launch, engine))?;
+    let ignored = describe_ignored_settings(settings.entries());
+    report.notices.splice(0..0, ignored);
     if !request.names.is_empty() {
         let names = report.helpers.iter().map(|function| function.name.clone());
         let names: Vec<String> = names.collect();

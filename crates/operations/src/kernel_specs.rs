@@ -7,6 +7,8 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::installed::{InstalledKernel, list_installed};
 use cellwright_engine::kernels::{self, NamedInterpreter, jupyter};
+use cellwright_engine::project_interpreter::ProjectInterpreter;
+use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_kernel::KernelError;
 use cellwright_kernel::python::{self, Interpreter, Origin, RejectedInterpreter};
 use schemars::JsonSchema;
@@ -56,19 +58,23 @@ pub fn list_kernel_specs(
     cwd: Option<&Path>,
     python: Option<&Path>,
     engine: &Engine,
-) -> Result<Vec<KernelSpecEntry>, Failure> {
+) -> Result<KernelSpecList, Failure> {
     let cwd = kernels::working_directory(cwd)?;
     let settings = engine.settings(&cwd)?;
+    let mut notices = Vec::from_iter(describe_ignored_settings(settings.entries()));
     let named = kernels::named_interpreter(python, &settings);
     let found = python::resolve(&kernels::interpreter_search(named.python, &cwd));
     let interpreter = found.as_ref().ok();
     let env = kernels::kernel_env(engine, &settings, interpreter);
     let program = interpreter.map(|interpreter| interpreter.program.as_path());
     let places = jupyter::jupyter_paths(interpreter, &env);
-    let offers = list_installed(&places, &env, program, settings.python.skip_check)?;
-    let mut rows = vec![runner(&found, &named)];
-    rows.extend(offers.iter().map(row));
-    Ok(rows)
+    let unknown = ProjectInterpreter::unknown(engine, interpreter);
+    let skip_check = settings.python.skip_check;
+    let offers = list_installed(&places, &env, program, skip_check, unknown.as_ref())?;
+    let mut specs = vec![runner(&found, &named)];
+    specs.extend(offers.iter().map(row));
+    notices.extend(unknown.map(|unknown| unknown.not_started_notice()));
+    Ok(KernelSpecList { specs, notices })
 }
 
 /// The names and titles of the installed kernelspecs, without a check whether they can be started.

@@ -147,6 +147,7 @@ pub fn prepare(
         let (chosen, notice) =
             select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
+        notices.extend(chosen.record_project_interpreter(engine));
         Some(chosen)
     };
     startup.step("notebook");

@@ -1,13 +1,15 @@
-//! Approves the modules and settings of a project, lists approved files, and withdraws the approval.
+//! Approves the modules, the settings and the interpreter of a project, lists approved files, and withdraws the approval.
 
 use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
-use cellwright_engine::kernels::working_directory;
-use cellwright_engine::trust::{self, Trust, TrustState};
+use cellwright_engine::kernels::{interpreter_search, working_directory};
+use cellwright_engine::project_interpreter::{self, ProjectInterpreter};
+use cellwright_engine::trust::{self, InterpreterTrust, Trust, TrustState};
 use cellwright_kernel::modules;
+use cellwright_kernel::python::{self, InterpreterSearch};
 use cellwright_stdext::regular_file::{self, Links};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,6 +66,8 @@ pub enum FileTrust {
     Changed,
     /// It cannot be read.
     Gone,
+    /// The environment of a project is not trusted, but code ran with its interpreter.
+    Used,
     /// The trust was withdrawn.
     Removed,
 }
@@ -92,9 +96,18 @@ fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
             Ok(_) => FileTrust::Changed,
         },
     });
+    let interpreters = trust.interpreters().map(|(path, trust)| TrustedFile {
+        path: path.display().to_string(),
+        bytes: None,
+        state: match trust {
+            _ if !path.is_dir() => FileTrust::Gone,
+            InterpreterTrust::Trusted => FileTrust::Trusted,
+            InterpreterTrust::Used => FileTrust::Used,
+        },
+    });
     Ok(TrustReport {
         action: TrustAction::List,
-        files: files.collect(),
+        files: files.chain(interpreters).collect(),
         notices: Vec::new(),
     })
 }
@@ -102,13 +115,20 @@ fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
 fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let mut unreadable = Vec::new();
     let mut selected = Vec::new();
-    for file in project_files(path, &mut unreadable)? {
+    let (files, environment) = match named_environment(path) {
+        Some(environment) => (Vec::new(), Some(environment)),
+        None => (
+            project_files(path, &mut unreadable)?,
+            find_environment(path),
+        ),
+    };
+    for file in files {
         match modules::read_source(&file) {
             Ok(content) => selected.push((trust::canonical_path(&file), content.into_bytes())),
             Err(reason) => unreadable.push((file, reason)),
         }
     }
-    if selected.is_empty() {
+    if selected.is_empty() && environment.is_none() {
         let message = format!("There is nothing to trust in {}", path.display());
         let mut failure = Failure::new(Kind::BadFile, message);
         let causes = unreadable
@@ -116,10 +136,19 @@ fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
             .map(|(path, reason)| format!("{}: {reason}", path.display()));
         failure.causes.extend(causes);
         return Err(failure.hint(
-            "a project has modules in .cellwright/modules and settings in .cellwright/config.toml",
+            "a project has modules in .cellwright/modules, settings in .cellwright/config.toml, an interpreter in .venv",
         ));
     }
     Trust::add(state_dir, &selected).map_err(|error| store_failure(state_dir, &error))?;
+    if let Some(environment) = &environment {
+        project_interpreter::record(state_dir, environment, InterpreterTrust::Trusted)
+            .map_err(|error| store_failure(state_dir, &error))?;
+    }
+    let interpreter = environment.iter().map(|path| TrustedFile {
+        path: path.display().to_string(),
+        bytes: None,
+        state: FileTrust::Trusted,
+    });
     let files = selected.iter().map(|(path, content)| TrustedFile {
         path: path.display().to_string(),
         bytes: Some(content.len() as u64),
@@ -133,7 +162,7 @@ fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     });
     Ok(TrustReport {
         action: TrustAction::Trust,
-        files: files.collect(),
+        files: files.chain(interpreter).collect(),
         notices: notices.collect(),
     })
 }
@@ -142,7 +171,8 @@ fn remove(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let path = trust::canonical_path(path);
     let project = trust::find_project_dir(&path).map(|dir| trust::canonical_path(&dir));
     let is_selected = |file: &Path| {
-        let in_project = project.as_ref().is_some_and(|dir| file.starts_with(dir));
+        let root = project.as_deref().and_then(Path::parent);
+        let in_project = root.is_some_and(|dir| file.starts_with(dir));
         // The path selects the files of a project that does not exist any more.
         in_project || file == path || file.starts_with(&path)
     };
@@ -158,6 +188,36 @@ fn remove(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
         files: files.collect(),
         notices: Vec::new(),
     })
+}
+
+/// Returns the environment of a project that the user names: its directory, or its interpreter. The path is canonical.
+fn named_environment(path: &Path) -> Option<PathBuf> {
+    let has_python = |dir: &Path| {
+        let programs = ["python3", "python"].map(|name| dir.join("bin").join(name));
+        programs.iter().any(|program| program.exists())
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = if path.is_dir() {
+        path.to_owned()
+    } else if name.starts_with("python") {
+        path.parent()?.parent()?.to_owned()
+    } else {
+        return None;
+    };
+    has_python(&dir).then(|| trust::canonical_path(&dir))
+}
+
+/// Returns the environment whose interpreter code in `dir` would use because it is in the project. The path is canonical.
+fn find_environment(dir: &Path) -> Option<PathBuf> {
+    let search = InterpreterSearch {
+        // The active environment must not hide the one of the project.
+        virtual_env: None,
+        conda_prefix: None,
+        ..interpreter_search(None, dir)
+    };
+    let interpreter = python::resolve(&search).ok()?;
+    ProjectInterpreter::new(&interpreter)?;
+    project_interpreter::environment_dir(&interpreter.program)
 }
 
 /// Returns the files of a project that need trust, or the file that `path` names. Adds files that cannot be read, with

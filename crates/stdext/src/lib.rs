@@ -2,6 +2,7 @@
 //!
 //! * [`hex`] encodes bytes as hexadecimal text and decodes it.
 //! * [`rfc3339`] formats timestamps.
+//! * [`secret`] finds secrets by name and form, and removes them from text.
 //! * [`error_chain`] lists and formats the causes of an error.
 //! * [`LockExt`] locks a mutex whether or not a thread panicked while holding it.
 //! * [`SpoolFile`] is an unnamed temporary file for data that exceeds its memory limit.
@@ -30,6 +31,7 @@ pub mod hex;
 mod lock;
 pub mod regular_file;
 pub mod rfc3339;
+pub mod secret;
 mod spool_file;
 pub mod terminal_text;
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_engine::engine::Engine;
+use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_mcp::config::{self, Client, Transport};
 use cellwright_mcp::http::{self, AccessPolicy, SessionLimits};
@@ -133,6 +134,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         }
     }
     let settings = engine.settings(&start_dir)?;
+    console.print_notices(describe_ignored_settings(settings.entries()).as_slice());
     let (wait, idle) = (settings.mcp.wait, settings.mcp.http_idle);
     let session_limits = SessionLimits {
         sessions_max: settings.mcp.http_sessions,

@@ -192,12 +192,12 @@ fn path(cwd: &Path, engine: &Engine, console: &Console) -> Result<(), Failure> {
     console.print(&text)
 }
 
-/// The value; secrets are redacted.
+/// The value; secrets, and credentials in URLs, are redacted.
 fn shown_value(entry: &SettingEntry) -> Value {
     if entry.definition.is_secret() {
         entry.value.redacted()
     } else {
-        entry.value.clone()
+        entry.value.without_credentials()
     }
 }
 

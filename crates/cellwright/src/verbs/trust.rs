@@ -19,10 +19,14 @@ A project can have modules (`.cellwright/modules/*.py`), which run before the fi
 (`.cellwright/config.toml`). Cellwright uses them only after you have trusted them. Trust applies to the content: a \
 file that changes must be trusted again. Review the files first: they run with your permissions.
 
+Trust in a project also covers the interpreter of its environment (`.venv`), by its path. Commands that run code use it \
+anyway, with a notice the first time; others, such as `doctor`, start it only if it is trusted or was used before.
+
 Examples:
   cellwright trust
   cellwright trust ~/project
   cellwright trust .cellwright/modules/plots.py
+  cellwright trust .venv
   cellwright trust --list
   cellwright trust --remove")]
 pub(crate) struct TrustArgs {
@@ -58,6 +62,7 @@ fn print(report: &TrustReport, console: &Console) -> Result<(), Failure> {
             FileTrust::Trusted => "trusted",
             FileTrust::Changed => "changed",
             FileTrust::Gone => "gone",
+            FileTrust::Used => "used",
             FileTrust::Removed => "removed",
         };
         let size = file.bytes.map(|bytes| ByteSize(bytes).to_string());

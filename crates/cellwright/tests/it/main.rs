@@ -47,5 +47,6 @@ mod stdin;
 mod terminal;
 mod tidy;
 mod undo;
+mod untrusted;
 mod volume;
 mod write;

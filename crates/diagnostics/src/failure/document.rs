@@ -1,5 +1,6 @@
 //! [`ErrorDocument`]: a failure in `--json`.
 
+use cellwright_stdext::secret::redact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,12 +55,16 @@ impl Failure {
         }
     }
 
-    /// The failure as a member of a document.
+    /// The failure as a member of a document, without credentials.
     pub fn error_object(&self) -> ErrorObject {
         ErrorObject {
             kind: self.kind,
-            message: self.message.clone(),
-            causes: self.causes.clone(),
+            message: redact(&self.message).into_owned(),
+            causes: self
+                .causes
+                .iter()
+                .map(|cause| redact(cause).into_owned())
+                .collect(),
             hints: self.hints.iter().map(Hint::for_command_line).collect(),
             line: self.position.map(|at| at.line),
             column: self.position.map(|at| at.column),

@@ -120,6 +120,10 @@ pub enum NoticeKind {
     TimeoutCapped,
     SettingsIgnored,
     NotTrusted,
+    /// Code runs with an interpreter that was found in the project, for the first time.
+    ProjectInterpreter,
+    /// An interpreter was found in a project that is not trusted.
+    InterpreterNotStarted,
     TrustUnreadable,
     ModuleChanged,
     ModuleFailed,

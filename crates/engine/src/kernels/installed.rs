@@ -9,6 +9,7 @@ use cellwright_jupyter::paths::JupyterPaths;
 
 use super::jupyter::search_path;
 use crate::ipykernel::{self, IpykernelStatus};
+use crate::project_interpreter::ProjectInterpreter;
 
 /// An installed kernelspec.
 #[derive(Debug)]
@@ -48,12 +49,14 @@ impl std::fmt::Display for KernelProblem {
     }
 }
 
-/// Lists every installed kernelspec. Checks the interpreters that need ipykernel unless `skip_check`.
+/// Lists every installed kernelspec. Checks the interpreters that need ipykernel unless `skip_check`, but starts none of the
+/// environment of `unknown`.
 pub fn list_installed(
     paths: &JupyterPaths,
     env: &[(OsString, OsString)],
     python: Option<&Path>,
     skip_check: bool,
+    unknown: Option<&ProjectInterpreter>,
 ) -> io::Result<Vec<InstalledKernel>> {
     let path = search_path(env);
     let entries = kernelspec::list(paths).into_iter();
@@ -66,6 +69,7 @@ pub fn list_installed(
     let mut pythons: Vec<PathBuf> = kernels
         .iter()
         .filter_map(InstalledKernel::interpreter)
+        .filter(|python| !unknown.is_some_and(|unknown| unknown.contains(python)))
         .collect();
     pythons.sort();
     pythons.dedup();

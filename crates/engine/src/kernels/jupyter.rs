@@ -10,7 +10,7 @@ use cellwright_jupyter::connection::Connection;
 use cellwright_jupyter::kernelspec::{self, Kernelspec};
 use cellwright_jupyter::paths::{JupyterPaths, PathInputs};
 use cellwright_kernel::backend::jupyter::{AttachedSpec, IdentifiedBy, JupyterSpec};
-use cellwright_kernel::python::{self, Interpreter};
+use cellwright_kernel::python::{self, Interpreter, Origin};
 use cellwright_kernel::{KernelError, KernelSpec};
 
 use super::selection::{KernelMatch, KernelSelection};
@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::env;
 use crate::environment;
 use crate::ipykernel;
+use crate::project_interpreter::{ProjectInterpreter, environment_dir};
 use crate::runtime_dir;
 use crate::settings::Settings;
 
@@ -62,6 +63,10 @@ pub fn jupyter_paths(
 fn sys_prefix(interpreter: &Interpreter, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     if let Some(environment) = &interpreter.environment {
         return Some(environment.clone());
+    }
+    if let Origin::Project { .. } = interpreter.origin {
+        // Commands that only inspect kernels must not start it.
+        return environment_dir(&interpreter.program);
     }
     // Without an environment, the prefix follows from the target of the symbolic link.
     let program = interpreter.program.canonicalize().ok()?;
@@ -110,6 +115,7 @@ pub(super) fn select_kernelspec(
     };
     let mut env = super::kernel_env(engine, settings, interpreter.as_ref());
     let paths = jupyter_paths(interpreter.as_ref(), &env);
+    let project_interpreter = interpreter.as_ref().and_then(ProjectInterpreter::new);
     let program = interpreter.map(|interpreter| interpreter.program);
     let kernelspec = find_kernelspec(&paths, name, program.as_deref())?;
     let broken = |source| KernelError::BrokenKernelspec {
@@ -143,6 +149,7 @@ pub(super) fn select_kernelspec(
         }),
         accepts: KernelMatch::Exact,
         cwd: cwd.to_owned(),
+        project_interpreter,
     })
 }
 
@@ -190,6 +197,7 @@ pub(super) fn select_existing(
         }),
         accepts: KernelMatch::Exact,
         cwd: cwd.to_owned(),
+        project_interpreter: None,
     })
 }
 

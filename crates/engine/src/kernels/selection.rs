@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{KernelId, KernelSpec};
 use serde::{Deserialize, Serialize};
 
-use super::{jupyter, launch_context, named_interpreter, runner_spec};
+use super::{jupyter, launch_context, named_interpreter, resolve_interpreter, runner_spec};
 use crate::engine::Engine;
 use crate::kernel_setup::KernelSetup;
+use crate::project_interpreter::ProjectInterpreter;
 use crate::session_launcher::SessionLauncher;
 use crate::settings::{Backend, Settings};
 
@@ -45,6 +47,8 @@ pub struct KernelSelection {
     pub(super) accepts: KernelMatch,
     /// The working directory of the kernel.
     pub(super) cwd: PathBuf,
+    /// The interpreter that was found in the project, if the kernel uses it.
+    pub(super) project_interpreter: Option<ProjectInterpreter>,
 }
 
 /// Which kernels of existing sessions a command accepts.
@@ -91,8 +95,10 @@ impl KernelSelection {
         match backend.unwrap_or(settings.kernel.backend) {
             Backend::Runner => {
                 let named = named_interpreter(None, settings).python;
+                let interpreter = resolve_interpreter(engine, settings, python, cwd)?;
                 Ok(Self {
-                    spec: KernelSpec::Runner(runner_spec(engine, settings, python, cwd)?),
+                    project_interpreter: ProjectInterpreter::new(&interpreter),
+                    spec: KernelSpec::Runner(runner_spec(engine, settings, interpreter)),
                     accepts: if python.is_some() || backend.is_some() {
                         KernelMatch::Exact
                     } else if named.is_some() {
@@ -109,6 +115,12 @@ impl KernelSelection {
                 jupyter::select_kernelspec(engine, settings, name, python, cwd)
             }
         }
+    }
+
+    /// Records that code runs with the interpreter of a project. Returns a notice the first time. Call it when nothing
+    /// else can fail before the code runs: the notice appears once.
+    pub fn record_project_interpreter(&self, engine: &Engine) -> Option<UserNotice> {
+        self.project_interpreter.as_ref()?.record_use(engine)
     }
 
     /// The launcher of a command that owns its kernel.

@@ -10,7 +10,7 @@ use cellwright_kernel::backend::jupyter::Transport;
 
 use super::value::{FromSetting, Value};
 use super::value_kind::ValueKind::{
-    self, Choice, Flag, Fraction, Number, Path, Seconds, Text, VariableNames, Variables,
+    self, Choice, Flag, Fraction, Number, Path, Seconds, Text, Texts, VariableNames, Variables,
 };
 use crate::env;
 
@@ -28,12 +28,18 @@ pub struct SettingDef {
     meaning: &'static str,
 }
 
-/// Whether a project's file may set a setting. The file may come from other people.
+/// Whether a project's file may set a setting. The file may come from other people. A file that the user does not trust
+/// must not open sockets, name programs, sessions or tools, widen the environment of kernels, loosen a limit or a check, or
+/// change where data is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectPolicy {
-    /// Any project: the setting cannot do harm.
+    /// Any project: no value can do harm.
     Allowed,
-    /// Only a trusted file: the setting can make code run or loosen a protection.
+    /// Any project, if the value is not higher than that of the user; false is lower than true.
+    Lower,
+    /// Any project, if the limit is not higher than that of the user; 0 means no limit.
+    LowerLimit,
+    /// Only a trusted file.
     Trusted,
     /// Only a trusted file; the value is never printed.
     TrustedSecret,
@@ -46,13 +52,30 @@ impl ProjectPolicy {
     pub fn label(self) -> &'static str {
         match self {
             Self::Allowed => "yes",
+            Self::Lower | Self::LowerLimit => "lower",
             Self::Trusted | Self::TrustedSecret => "trusted",
             Self::Secret => "never",
         }
     }
+
+    /// Whether a file that is not trusted may replace `current` by `value`.
+    pub(super) fn allows_untrusted(self, value: &Value, current: &Value) -> bool {
+        match self {
+            Self::Allowed => true,
+            Self::Lower => value.amount() <= current.amount(),
+            Self::LowerLimit => {
+                let limit = |value: &Value| match value.amount() {
+                    amount if amount <= 0.0 => f64::INFINITY,
+                    amount => amount,
+                };
+                limit(value) <= limit(current)
+            }
+            Self::Trusted | Self::TrustedSecret | Self::Secret => false,
+        }
+    }
 }
 
-use ProjectPolicy::{Allowed, Secret, Trusted, TrustedSecret};
+use ProjectPolicy::{Allowed, Lower, LowerLimit, Secret, Trusted, TrustedSecret};
 
 impl SettingDef {
     /// The name of its table.
@@ -158,7 +181,7 @@ const MCP_TEXT: ValueKind = Number {
 const BOOL: ValueKind = Flag(&[]);
 const BYTES: ValueKind = ValueKind::Bytes { max: u64::MAX };
 
-/// Inline text is kept in memory, and any project may set its size.
+/// Inline text is kept in memory.
 const SHOWN_BYTES: ValueKind = ValueKind::Bytes { max: 16 << 20 };
 
 /// `PI_PY` also takes the names of the tools that a model gets.
@@ -177,27 +200,27 @@ define_settings! {
         /// Whether code may run at all.
         enabled: bool = "true", TOOLS, Trusted, env::PI_PY;
         /// Default time limit of a cell, in seconds; 0 means no limit.
-        timeout: Duration = "30", Seconds, Allowed, env::TIMEOUT;
+        timeout: Duration = "30", Seconds, LowerLimit, env::TIMEOUT;
         /// Largest time limit that a call can set, in seconds; it also caps `--timeout 0`; 0 means no cap.
         max_timeout: Duration = "0", Seconds, Trusted;
         /// Session that code runs in; if unset, each call gets a new kernel.
-        session: Option<String> = "", Text, Allowed;
+        session: Option<String> = "", Text, Trusted;
         /// Owner of the calls; owners share a session until one of them resets it.
         owner: String = "user", Text, Trusted, env::OWNER;
     }
     /// Running notebooks.
     run: Run {
         /// Default time limit of a notebook's cell, in seconds; 0 means no limit.
-        timeout: Duration = "0", Seconds, Allowed;
+        timeout: Duration = "0", Seconds, LowerLimit;
         /// Whether the start and end time of each cell are written to the notebook, as Jupyter does.
         timing: bool = "false", BOOL, Allowed;
         /// Size in bytes above which the outputs of a cell go to an artifact; 0 keeps all outputs in the notebook.
-        max_outputs: u64 = "0", BYTES, Allowed;
+        max_outputs: u64 = "0", BYTES, Trusted;
     }
     /// Checking notebooks.
     check: Check {
         /// Relative difference up to which two numbers count as equal; 0 compares them exactly.
-        tolerance: f64 = "0", Fraction, Allowed;
+        tolerance: f64 = "0", Fraction, Lower;
     }
     /// Kernels.
     kernel: Kernel {
@@ -206,11 +229,11 @@ define_settings! {
         /// Kernelspec for the backend `jupyter`; if unset, the ipykernel of the interpreter.
         name: Option<String> = "", Text, Trusted;
         /// Transport of Jupyter kernels: `ipc` (socket files), `tcp` (loopback), or `auto`.
-        transport: Transport = "auto", Choice(&["auto", "ipc", "tcp"]), Allowed;
+        transport: Transport = "auto", Choice(&["auto", "ipc", "tcp"]), Trusted;
         /// Time that a kernel may take to become ready, in seconds; 0 means no limit.
-        start_timeout: Duration = "60", Seconds, Allowed;
+        start_timeout: Duration = "60", Seconds, LowerLimit;
         /// Time that interrupted code has before its kernel is killed, in seconds; 0 kills it at once.
-        interrupt_grace: Duration = "5", Seconds, Allowed;
+        interrupt_grace: Duration = "5", Seconds, Trusted;
         /// Memory in bytes above which a kernel is stopped; 0 means no limit.
         memory_limit: u64 = "0", BYTES, Trusted;
         /// Percentage of the memory limit at which a notice is printed.
@@ -218,7 +241,7 @@ define_settings! {
         /// Whether the host keeps a started kernel ready for the next session.
         spare: bool = "true", BOOL, Trusted;
         /// Whether cells can use the helper functions of Cellwright.
-        prelude: bool = "true", BOOL, Allowed;
+        prelude: bool = "true", BOOL, Lower;
     }
     /// Sessions: kernels that outlive a call.
     sessions: Sessions {
@@ -269,22 +292,24 @@ define_settings! {
     /// Truncation of output.
     output: Output {
         /// Bytes shown from the beginning of a truncated output.
-        head: usize = "20 KiB", SHOWN_BYTES, Allowed;
+        head: usize = "20 KiB", SHOWN_BYTES, Lower;
         /// Bytes shown from the end of a truncated output.
-        tail: usize = "30 KiB", SHOWN_BYTES, Allowed;
+        tail: usize = "30 KiB", SHOWN_BYTES, Lower;
         /// Bytes of one line in the output for a model; 0 means no limit.
-        line: usize = "768", SHOWN_BYTES, Allowed;
+        line: usize = "768", SHOWN_BYTES, LowerLimit;
     }
     /// The MCP server.
     mcp: Mcp {
         /// Characters of text in one MCP reply; the reply counts what it omits, and artifacts keep it.
-        text: usize = "10000", MCP_TEXT, Allowed;
+        text: usize = "10000", MCP_TEXT, Lower;
         /// Time after which an MCP call returns and its code continues as a run, in seconds; 0 waits for the end.
-        wait: Duration = "50", Seconds, Allowed;
+        wait: Duration = "50", Seconds, LowerLimit;
         /// Whether MCP replies repeat their content as structured content, and tools have output schemas.
         structured: bool = "false", BOOL, Allowed;
         /// Text before the name of each MCP tool, for clients that show tools of all servers in one list.
-        tool_prefix: Option<String> = "", Text, Allowed;
+        tool_prefix: Option<String> = "", Text, Trusted;
+        /// Interpreters outside of the roots that MCP calls may name: paths, directories with environments, commands.
+        interpreters: Vec<String> = "", Texts, Trusted;
         /// Maximum number of MCP sessions of an HTTP server; a new one ends the session that has not been used longest.
         http_sessions: usize = "64", COUNT, Trusted;
         /// Time without requests, open streams and running code after which an MCP session of an HTTP server ends, in seconds; 0 means never.

@@ -1,5 +1,6 @@
 //! [`Value`]: the value of a setting, its text and JSON forms, and its conversion to Rust types.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use cellwright_kernel::Backend;
 use cellwright_kernel::backend::jupyter::Transport;
+use cellwright_stdext::secret::redact;
 use serde_json::{Value as Json, json};
 
 /// The value of a setting.
@@ -40,6 +42,34 @@ impl Value {
             Self::Path(path) => json!(path.to_string_lossy()),
             Self::List(items) => json!(items),
             Self::Table(entries) => json!(entries),
+        }
+    }
+
+    /// The value as a number, to compare limits and flags; text and lists have none.
+    #[expect(clippy::cast_precision_loss, reason = "compared, not computed with")]
+    pub(super) fn amount(&self) -> f64 {
+        match self {
+            Self::Flag(flag) => f64::from(u8::from(*flag)),
+            Self::Number(number) | Self::Bytes(number) => *number as f64,
+            Self::Seconds(time) => time.as_secs_f64(),
+            Self::Fraction(number) => *number,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// The value as it is shown if it is not a secret as a whole: without credentials in URLs.
+    #[must_use]
+    pub fn without_credentials(&self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(redact(text).into_owned()),
+            Self::Path(path) => match path.to_str().map(redact) {
+                Some(Cow::Owned(text)) => Self::Path(text.into()),
+                _ => self.clone(),
+            },
+            Self::List(items) => {
+                Self::List(items.iter().map(|item| redact(item).into_owned()).collect())
+            }
+            other => other.clone(),
         }
     }
 

@@ -29,6 +29,8 @@ pub enum ValueKind {
     Choice(&'static [&'static str]),
     /// Text; empty means unset.
     Text,
+    /// A list of texts, none of them empty.
+    Texts,
     /// A file or a directory; empty means unset.
     Path,
     /// Names of environment variables; a final `*` makes a name a prefix.
@@ -57,6 +59,7 @@ impl ValueKind {
                 format!("one of {}", words.join(", "))
             }
             Self::Text => "text in quotes".to_owned(),
+            Self::Texts => "a list of texts, such as [\"python3.13\", \"~/envs\"]".to_owned(),
             Self::Path => "a path in quotes".to_owned(),
             Self::VariableNames => {
                 "a list of variable names, such as [\"STAGE\", \"AWS_*\"]".to_owned()
@@ -71,6 +74,7 @@ impl ValueKind {
             Self::VariableNames => {
                 "names of variables with commas between them, such as STAGE,AWS_*".to_owned()
             }
+            Self::Texts => "texts with commas between them, such as python3.13,~/envs".to_owned(),
             other => other.expected(),
         }
     }
@@ -91,13 +95,8 @@ impl ValueKind {
             Self::Text | Self::Path if text.is_empty() => Some(Value::Unset),
             Self::Text => checked_text(text),
             Self::Path => None,
-            Self::VariableNames => {
-                let names = text
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|name| !name.is_empty());
-                checked_names(names.map(str::to_owned).collect())
-            }
+            Self::Texts => checked_texts(split_list(text)),
+            Self::VariableNames => checked_names(split_list(text)),
             // A table has no good form in an environment variable.
             Self::Variables => text.is_empty().then(|| Value::Table(BTreeMap::new())),
         }
@@ -111,7 +110,7 @@ impl ValueKind {
             Self::Seconds | Self::Fraction => input.is_integer() || input.is_float(),
             Self::Bytes { .. } => input.is_integer() || input.is_str(),
             Self::Choice(_) | Self::Text | Self::Path => input.is_str(),
-            Self::VariableNames => input.is_array(),
+            Self::Texts | Self::VariableNames => input.is_array(),
             Self::Variables => input.is_table(),
         }
     }
@@ -149,13 +148,16 @@ impl ValueKind {
             (Self::Path, DeValue::String(input)) => {
                 (!input.contains('\0')).then(|| Value::Path(input.as_ref().into()))
             }
-            (Self::VariableNames, DeValue::Array(input)) => {
+            (Self::Texts | Self::VariableNames, DeValue::Array(input)) => {
                 let items = input.iter().map(|item| item.get_ref().as_str());
-                checked_names(
-                    items
-                        .map(|item| Some(item?.to_owned()))
-                        .collect::<Option<_>>()?,
-                )
+                let items = items
+                    .map(|item| Some(item?.to_owned()))
+                    .collect::<Option<_>>()?;
+                if self == Self::Texts {
+                    checked_texts(items)
+                } else {
+                    checked_names(items)
+                }
             }
             (Self::Variables, DeValue::Table(input)) => {
                 let mut table = BTreeMap::new();
@@ -259,6 +261,20 @@ fn checked_text(text: &str) -> Option<Value> {
     (!text.contains('\0')).then(|| Value::Text(text.to_owned()))
 }
 
+/// The items of a list in an environment variable.
+fn split_list(text: &str) -> Vec<String> {
+    let items = text.split(',').map(str::trim);
+    items
+        .filter(|item| !item.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn checked_texts(texts: Vec<String>) -> Option<Value> {
+    let good = |text: &String| !text.is_empty() && !text.contains('\0');
+    texts.iter().all(good).then_some(Value::List(texts))
+}
+
 fn checked_names(names: Vec<String>) -> Option<Value> {
     // Spaces, quotes and brackets come from another syntax of lists: such a name would match nothing.
     let plain =
@@ -319,6 +335,7 @@ mod tests {
             (ValueKind::Text, ""),
             (ValueKind::Path, "/a b"),
             (ValueKind::VariableNames, "A, B_*"),
+            (ValueKind::Texts, "python3.13, ~/my envs"),
         ];
         for (kind, text) in cases {
             let value = kind.parse_text(OsStr::new(text)).unwrap();

@@ -201,6 +201,7 @@ impl Runner {
 
     /// Sends a frame. Fails if the kernel dies or `stop` is requested first.
     async fn send(&mut self, bytes: &[u8], stop: &StopSignal) -> Result<(), KernelError> {
+        self.channel.trace_frame(bytes);
         // Nearly every frame fits into the socket buffer: then there is nothing to wait for.
         let sent = if bytes.len() < 64 * 1024 {
             self.channel.try_send(bytes)
@@ -455,6 +456,7 @@ impl Runner {
     }
 
     async fn shut_down(mut self, deadline: StopSignal) -> ShutdownReport {
+        self.channel.trace_frame(frame::EXIT_FRAME);
         if self.process.exit().is_none()
             && self.channel.try_send(frame::EXIT_FRAME) == frame::EXIT_FRAME.len()
         {

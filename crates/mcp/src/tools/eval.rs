@@ -24,6 +24,7 @@ use super::super::input::{self, ElicitationMode, SuspendedCall};
 use super::super::progress::ProgressReporter;
 use super::super::server::Server;
 use super::super::session_target::SessionTarget;
+use super::interpreter::interpreter;
 use super::{Effect, ToolCall, ToolSpec, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
@@ -223,21 +224,6 @@ pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
         Failure::new(Kind::BadArguments, message)
             .hint(format!("available: {}", Backend::NAMES.join(", ")))
     })
-}
-
-/// The interpreter: a path below the first root if it exists there, else as the client named it.
-pub(super) fn interpreter(
-    server: &Server,
-    given: Option<&str>,
-) -> Result<Option<std::path::PathBuf>, Failure> {
-    let Some(given) = given else {
-        return Ok(None);
-    };
-    let here = server.roots().base()?.join(given);
-    if here.exists() {
-        return Ok(Some(here));
-    }
-    Ok(Some(given.into()))
 }
 
 impl Server {

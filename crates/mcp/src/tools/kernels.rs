@@ -193,9 +193,13 @@ async fn list_specs(server: &Server) -> Result<Reply, Failure> {
     let (engine, base) = (server.engine().clone(), server.roots().base()?);
     let found =
         tokio::task::spawn_blocking(move || list_kernel_specs(Some(&base), None, &engine)).await;
-    let rows = found.map_err(std::io::Error::other)??;
-    let text = Delimiter::new()?.enclose("text", &specs_table(&rows).to_string());
-    Ok(Reply::new(text, &json!({"specs": rows}))?)
+    let list = found.map_err(std::io::Error::other)??;
+    let table = Delimiter::new()?.enclose("text", &specs_table(&list.specs).to_string());
+    let text = format!("{}{table}", wording::format_notices(&list.notices));
+    Ok(Reply::new(
+        text,
+        &json!({"specs": list.specs, "notices": list.notices}),
+    )?)
 }
 
 /// Checks interpreter, runner, kernels and directories.

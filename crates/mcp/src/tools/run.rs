@@ -25,7 +25,8 @@ use super::super::arguments::{
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
 use super::super::session_target::SessionTarget;
-use super::eval::{PreparedCall, backend, interaction, interpreter};
+use super::eval::{PreparedCall, backend, interaction};
+use super::interpreter::interpreter;
 use super::{Effect, ToolCall, ToolSpec, check, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {

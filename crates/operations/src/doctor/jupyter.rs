@@ -7,6 +7,7 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::ipykernel::{self, IpykernelStatus, install_command};
 use cellwright_engine::kernels::installed::{KernelProblem, list_installed};
 use cellwright_engine::kernels::{self, jupyter};
+use cellwright_engine::project_interpreter::ProjectInterpreter;
 use cellwright_engine::runtime_dir;
 use cellwright_engine::settings::Settings;
 use cellwright_jupyter::kernelspec::KernelspecError;
@@ -27,7 +28,9 @@ pub(super) fn check(
     let env = kernels::kernel_env(engine, settings, interpreter.as_ref());
     let paths = jupyter::jupyter_paths(interpreter.as_ref(), &env);
     let program = interpreter.as_ref().map(|found| found.program.as_path());
-    let installed = list_installed(&paths, &env, program, settings.python.skip_check)?;
+    let unknown = ProjectInterpreter::unknown(engine, interpreter.as_ref());
+    let skip_check = settings.python.skip_check;
+    let installed = list_installed(&paths, &env, program, skip_check, unknown.as_ref())?;
     let usable: Vec<&str> = installed
         .iter()
         .filter(|kernel| kernel.problem.is_none())
@@ -39,7 +42,7 @@ pub(super) fn check(
             findings.push(broken(&kernel.name, &kernel.dir, problem));
         }
     }
-    if let Some(interpreter) = interpreter.filter(|_| !settings.python.skip_check) {
+    if let Some(interpreter) = interpreter.filter(|_| !skip_check && unknown.is_none()) {
         findings.extend(check_ipykernel(&interpreter, &env)?);
     }
     findings.push(runtime(&jupyter::runtime_path(&paths)));

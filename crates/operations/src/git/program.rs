@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_engine::env;
 
 /// Runs git in a directory.
 #[derive(Clone, Debug)]
@@ -159,6 +160,9 @@ impl Git {
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Output, Failure> {
         Command::new("git")
+            // A server has hidden most values of its own environment.
+            .env_clear()
+            .envs(env::all())
             .arg("-C")
             .arg(&self.dir)
             .args(arguments)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use cellwright_operations::kernel_specs::{KernelSpecList, list_kernel_specs};
+use cellwright_operations::kernel_specs::list_kernel_specs;
 use cellwright_operations::kernels::specs_table;
 
 use crate::console::Console;
@@ -16,13 +16,11 @@ pub(super) fn specs(
     engine: &Engine,
     console: &Console,
 ) -> Result<(), Failure> {
-    let rows = list_kernel_specs(cwd, python, engine)?;
+    let list = list_kernel_specs(cwd, python, engine)?;
     if console.json {
-        return console.print_json(&KernelSpecList {
-            specs: rows,
-            notices: Vec::new(),
-        });
+        return console.print_json(&list);
     }
+    let rows = list.specs;
     console.print_table(&specs_table(&rows))?;
     let broken = rows.iter().filter(|row| !row.ok).count();
     if broken > 0 {
@@ -31,5 +29,6 @@ pub(super) fn specs(
             rows.len()
         ));
     }
+    console.print_notices(&list.notices);
     Ok(())
 }

@@ -70,11 +70,29 @@ impl Client {
         client
     }
 
+    /// A client with `initialize` of a server with this command.
+    pub(crate) fn started(command: Command) -> Self {
+        let mut client = Self::of(command);
+        client.initialize(&json!({}));
+        client
+    }
+
+    /// The same, of a server that finds its interpreter itself.
+    pub(crate) fn without_python(command: Command) -> Self {
+        let mut client = Self::spawn(command);
+        client.initialize(&json!({}));
+        client
+    }
+
     /// Starts a server with this command. Sends nothing yet.
     pub(crate) fn of(mut command: Command) -> Self {
         if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
             command.env("CELLWRIGHT_PYTHON", python);
         }
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         // Structured content repeats the text, which makes assertions precise. `replies.rs` tests the default.
         if !command.get_envs().any(|(name, _)| name == STRUCTURED) {
             command.env(STRUCTURED, "true");

@@ -107,9 +107,13 @@ impl RunnerChannel {
         Ok(())
     }
 
+    /// Logs a whole frame before it is sent: in parts, a token could not be recognised.
+    pub(super) fn trace_frame(&self, frame: &[u8]) {
+        self.trace.sent(frame);
+    }
+
     /// Sends bytes to the runner. Not cancel-safe: a part of a frame may have been sent.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.trace.sent(bytes);
         self.socket.write_all(bytes).await
     }
 
@@ -142,9 +146,7 @@ impl RunnerChannel {
 
     /// Sends as much as possible without waiting. Returns the number of bytes.
     pub(super) fn try_send(&self, bytes: &[u8]) -> usize {
-        let sent = self.socket.try_write(bytes).unwrap_or(0);
-        self.trace.sent(&bytes[..sent]);
-        sent
+        self.socket.try_write(bytes).unwrap_or(0)
     }
 
     /// Returns the next frame; passes the text before it to `on_text`. `None` when the runner closed

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cellwright_stdext::secret::redact;
+
 /// Bytes of a frame that are logged.
 const TRACED_BYTES_MAX: usize = 4096;
 
@@ -15,7 +17,7 @@ const TRACED_BYTES_MAX: usize = 4096;
 pub(super) struct Trace(Option<Arc<File>>);
 
 impl Trace {
-    /// Opens the log. Frames contain code and tokens, so only the user may read it. If the file cannot be opened, nothing
+    /// Opens the log. Frames contain code and output, so only the user may read it. Tokens are not logged. If the file cannot be opened, nothing
     /// is logged and code runs anyway.
     pub(super) fn open(path: Option<&Path>) -> Self {
         let open = |path: &Path| {
@@ -45,6 +47,7 @@ impl Trace {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let seconds = now.unwrap_or_default().as_secs_f64();
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(TRACED_BYTES_MAX)]);
+        let shown = redact(&shown);
         let more = bytes.len().saturating_sub(TRACED_BYTES_MAX);
         let more = if more == 0 {
             String::new()
