@@ -8,8 +8,11 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
 use cellwright_engine::trust::{self, Trust, TrustState};
 use cellwright_kernel::modules;
+use cellwright_output::ByteSize;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::table::Table;
 
 /// A request about trust. A path is that of a project or of one of its files; the default is the current directory.
 #[derive(Debug)]
@@ -65,6 +68,32 @@ pub enum FileTrust {
     Gone,
     /// The trust was withdrawn.
     Removed,
+}
+
+impl TrustReport {
+    /// Columns: state, size, path.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["STATE", "SIZE", "PATH"])
+            .without_head()
+            .right("SIZE")
+            .clip_path("PATH")
+            .hide_first(&["SIZE"]);
+        for file in &self.files {
+            let state = match file.state {
+                FileTrust::Trusted => "trusted",
+                FileTrust::Changed => "changed",
+                FileTrust::Gone => "gone",
+                FileTrust::Removed => "removed",
+            };
+            let size = file.bytes.map(|bytes| ByteSize(bytes).to_string());
+            table.push([
+                state.to_owned(),
+                size.unwrap_or_default(),
+                file.path.clone(),
+            ]);
+        }
+        table
+    }
 }
 
 /// Carries out a request.

@@ -14,6 +14,7 @@ use super::check::{self, SetupCheck};
 use super::program::Git;
 use super::replace_file::replace_file;
 use super::settings::{self, ATTRIBUTES_ADDED, ConfigScope, Entry};
+use crate::table::Table;
 
 /// A request to change the setup.
 #[derive(Debug)]
@@ -55,6 +56,32 @@ pub struct SetupReport {
     pub next: Vec<String>,
     /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
+}
+
+impl SetupReport {
+    /// Columns: change, file, entry. Entries that stay as they were are left out.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["CHANGE", "FILE", "ENTRY"])
+            .without_head()
+            .clip_path("FILE")
+            .clip("ENTRY")
+            .ragged("FILE")
+            .hide_first(&["FILE"]);
+        for step in &self.steps {
+            let change = match step.change {
+                EntryChange::Wrote => "wrote",
+                EntryChange::Removed => "removed",
+                EntryChange::Left => "left",
+                EntryChange::Unchanged => continue,
+            };
+            table.push([
+                change.to_owned(),
+                format!("{}:", step.file),
+                step.entry.clone(),
+            ]);
+        }
+        table
+    }
 }
 
 /// What happened to an entry of the configuration or a line of attributes.
