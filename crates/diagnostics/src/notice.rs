@@ -125,6 +125,12 @@ fn describe_one(notice: &Notice) -> UserNotice {
             NoticeKind::Irregular,
             format!("cell {cell}: {what}; left unchanged"),
         ),
+        Notice::OldFormat {
+            from: (major, minor),
+        } => (
+            NoticeKind::OldFormat,
+            format!("the file has nbformat {major}.{minor}; its cells are shown in nbformat 4.5"),
+        ),
         Notice::OpenInPage { server } => (
             NoticeKind::OpenInPage,
             format!(

@@ -16,11 +16,14 @@
 //! ```
 
 mod assignments;
+mod declared;
 mod injection;
 mod language;
+mod statements;
 mod text;
 mod value;
 
+pub use declared::DeclaredParameter;
 pub use injection::{Injection, InjectionPoint, TaggedCell, plan_injection};
 pub use value::{Integer, Value};
 
@@ -172,4 +175,25 @@ pub fn unknown_names<'a>(parameters: &'a [Parameter], defaults: &str) -> Vec<&'a
         .map(|parameter| parameter.name.as_str())
         .filter(|name| !assigned.contains(name))
         .collect()
+}
+
+/// The parameters that a cell with defaults declares: its assignments at the top level.
+///
+/// The cell neither runs nor has to be valid: what cannot be read as an assignment declares nothing.
+///
+/// ```
+/// use cellwright_execution::parameters::declared_parameters;
+///
+/// let found = declared_parameters("python", "lr: float = 0.1  # Learning rate")?;
+/// assert_eq!(found[0].name, "lr");
+/// assert_eq!(found[0].default.as_deref(), Some("0.1"));
+/// assert_eq!(found[0].type_hint.as_deref(), Some("float"));
+/// assert_eq!(found[0].help.as_deref(), Some("Learning rate"));
+/// # Ok::<(), cellwright_execution::parameters::ParameterError>(())
+/// ```
+pub fn declared_parameters(
+    language: &str,
+    source: &str,
+) -> Result<Vec<DeclaredParameter>, ParameterError> {
+    Ok(declared::list(find_language(language)?, source))
 }

@@ -35,6 +35,10 @@ fn render_for_tools(part: &HintPart) -> String {
                 ("runs", Some("cancel")) => {
                     return format!("`stop` {{\"action\": \"cancel\", \"run\": \"{target}\"}}");
                 }
+                // The tool `notebook` does not rewrite whole files.
+                ("notebook", Some("upgrade")) => {
+                    return format!("`cellwright {words}` in a shell");
+                }
                 _ => {}
             }
             if TOOL_NAMES.contains(&verb) {

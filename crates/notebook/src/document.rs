@@ -39,6 +39,8 @@ pub struct Notebook {
     spans: DocumentSpans,
     cells: Vec<CellSpans>,
     revision: Revision,
+    /// Major and minor version of the file, if the bytes were converted from it.
+    converted_from: Option<(u32, u32)>,
 }
 
 /// A new notebook, laid out as Jupyter writes it.
@@ -53,6 +55,7 @@ impl Notebook {
             spans: DocumentSpans::default(),
             cells: Vec::new(),
             revision: Revision::compute(EMPTY.as_bytes()),
+            converted_from: None,
         })
     }
 
@@ -66,7 +69,22 @@ impl Notebook {
             spans,
             cells,
             revision,
+            converted_from: None,
         })
+    }
+
+    /// The notebook as the conversion of a file with another revision and format.
+    pub(crate) fn converted_from(self, revision: Revision, format: (u32, u32)) -> Self {
+        Self {
+            revision,
+            converted_from: Some(format),
+            ..self
+        }
+    }
+
+    /// Major and minor version of the file.
+    pub fn format(&self) -> (u32, u32) {
+        self.converted_from.unwrap_or((4, self.spans.minor))
     }
 
     /// The file's bytes.
@@ -129,6 +147,7 @@ impl From<ScannedDocument> for Notebook {
             spans: scanned.spans,
             cells: scanned.cells,
             revision: scanned.revision,
+            converted_from: None,
         }
     }
 }

@@ -491,6 +491,11 @@ pub enum Notice {
         /// The irregularity.
         problem: &'static str,
     },
+    /// The file has an older format; its cells are shown after a conversion in memory.
+    OldFormat {
+        /// Major and minor version of the file.
+        from: (u32, u32),
+    },
     /// A page of a Jupyter server shows the notebook as it was before the write.
     OpenInPage {
         /// Address of the server.

@@ -130,5 +130,5 @@ pub use strip::{strip_file, strip_outputs};
 pub use text::{Block, MarkerStyle, ParsedText, append_cell, append_tagged_cell, parse, render};
 pub use textconv::render_textconv;
 pub use three_way::{ConflictMarkers, MergeNotice, MergedNotebook, Side, merge_three_way};
-pub use upgrade::{UpgradeOutcome, upgrade};
+pub use upgrade::{UpgradeOutcome, parse_any_format, upgrade};
 pub use view::{CellSummary, NotebookView};

@@ -8,9 +8,11 @@ mod verify;
 use std::collections::HashSet;
 
 use crate::document::{Cells, Notebook};
-use crate::error::FormatError;
+use crate::error::{FormatError, Notice};
 use crate::ids;
 use crate::json::object;
+use crate::revision::Revision;
+use crate::scan;
 use crate::span::Span;
 use legacy::LegacyNotebook;
 
@@ -42,6 +44,25 @@ pub fn upgrade(bytes: &[u8]) -> Result<Option<(UpgradeOutcome, Vec<u8>)>, Format
         }
         Err(other) => Err(other),
     }
+}
+
+/// Parses a notebook of nbformat 2, 3 or 4. An old one is converted as [`upgrade`] does, which the notice reports; its
+/// revision stays that of the given bytes.
+pub fn parse_any_format(bytes: Vec<u8>) -> Result<(Notebook, Option<Notice>), FormatError> {
+    let is_old = matches!(
+        scan::scan_slice(&bytes),
+        Err(FormatError::OldFormat { major: 2..=3 })
+    );
+    if !is_old {
+        return Ok((Notebook::parse(bytes)?, None));
+    }
+    let Some((outcome, new)) = upgrade(&bytes)? else {
+        return Ok((Notebook::parse(bytes)?, None));
+    };
+    let revision = Revision::compute(&bytes);
+    let notebook = Notebook::parse(new)?.converted_from(revision, outcome.from);
+    let notice = Notice::OldFormat { from: outcome.from };
+    Ok((notebook, Some(notice)))
 }
 
 /// Adds the ids and the minor version of 4.5 to a notebook in nbformat 4. Everything else keeps

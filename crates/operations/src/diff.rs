@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::json_schema::AnyJson;
-use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_notebook::outputs::OutputSummary;
 use cellwright_notebook::{
     CellDifference, CellKind, Comparison, Hunk, MarkerStyle, MemberDifference, Notebook,
@@ -186,9 +186,16 @@ impl DifferingCellCounts {
 pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
     let git_dir = request.git_dir.as_deref();
     // The new one first: if its file is missing, git is not the reason.
-    let mut new = request.new.load(git_dir)?;
-    let old = request.old.load(git_dir)?;
-    let mut notices = Vec::new();
+    let (mut new, new_notices) = request.new.load(git_dir)?;
+    let (old, old_notices) = request.old.load(git_dir)?;
+    let mut notices = notice::describe(&old_notices);
+    let new_notices = notice::describe(&new_notices).into_iter();
+    // Both sides can have the same format.
+    notices.extend(
+        new_notices
+            .filter(|notice| !notices.contains(notice))
+            .collect::<Vec<_>>(),
+    );
     if let Some(filter) = request.old.clean_filter(&request.new)? {
         new = side::without_outputs(&new)?;
         notices.push(UserNotice::new(

@@ -60,7 +60,7 @@ pub struct StoredFigure {
 
 /// Lists the images of a notebook.
 pub fn list_figures(path: &FilePath, engine: &Engine) -> Result<FiguresReport, Failure> {
-    let (notebook, notices) = file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+    let (notebook, notices) = file::load_any_format(path.open_path(), engine.baselines.as_ref())
         .map_err(|error| path.failure(error))?;
     let cells: Vec<usize> = (0..notebook.count()).collect();
     Ok(FiguresReport::new(path, &notebook, &cells, &notices))

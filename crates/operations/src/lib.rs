@@ -6,7 +6,7 @@
 //!   [`artifact`], [`figures`], [`git`].
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about, [`stored_outputs`] its outputs as text.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
-//!   notebook, [`freshness`] queries the host for the cells that ran.
+//!   notebook, [`declared_parameters`] lists those that it accepts, [`freshness`] queries the host for the cells that ran.
 //! * Kernels: [`kernel_specs`], [`kernels`], [`history`], [`helpers`].
 //! * The installation: [`doctor`], [`trust`]. [`finding`] is what they report.
 //! * [`table`] and [`seconds`] format and parse values for every front end.
@@ -29,6 +29,7 @@ pub mod artifact;
 pub mod cells;
 pub mod change;
 pub mod check;
+pub mod declared_parameters;
 pub mod diff;
 pub mod doctor;
 pub mod edit;

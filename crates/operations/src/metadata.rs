@@ -215,7 +215,7 @@ fn json_value(text: &str) -> Result<String, Failure> {
 }
 
 fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<UserNotice>), Failure> {
-    let (notebook, notices) = file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+    let (notebook, notices) = file::load_any_format(path.open_path(), engine.baselines.as_ref())
         .map_err(|error| path.failure(error))?;
     Ok((notebook, notice::describe(&notices)))
 }

@@ -80,7 +80,7 @@ pub fn outline(
     engine: &Engine,
     kernels: &KernelHost,
 ) -> Result<OutlineReport, Failure> {
-    let (notebook, notices) = file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+    let (notebook, notices) = file::load_any_format(path.open_path(), engine.baselines.as_ref())
         .map_err(|error| path.failure(error))?;
     let entries = outline::outline(&notebook);
     let mut report = OutlineReport::new(path, &notebook, entries, &notices);
@@ -106,10 +106,11 @@ impl OutlineReport {
         entries: Vec<OutlineEntry>,
         notices: &[Notice],
     ) -> Self {
+        let (major, minor) = notebook.format();
         Self {
             path: path.to_text(),
             revision: notebook.revision().to_string(),
-            nbformat: format!("4.{}", notebook.minor()),
+            nbformat: format!("{major}.{minor}"),
             total_cells: notebook.count(),
             session: None,
             cells: entries.into_iter().map(OutlineCell::from).collect(),

@@ -191,7 +191,7 @@ fn overwritten(path: &FilePath, engine: &Engine) -> Vec<UserNotice> {
 }
 
 fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<Notice>), Failure> {
-    file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+    file::load_any_format(path.open_path(), engine.baselines.as_ref())
         .map_err(|error| path.failure(error))
 }
 

@@ -22,6 +22,7 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 use self::plan::RunPlan;
+pub(crate) use self::plan::tagged_cells;
 use super::eval::{canonical, cell_timeout, check_name, project_dir};
 use crate::environment;
 use crate::parameters::ParameterSet;

@@ -10,9 +10,12 @@ use cellwright_engine::project_interpreter::{self, ProjectInterpreter};
 use cellwright_engine::trust::{self, InterpreterTrust, Trust, TrustState};
 use cellwright_kernel::modules;
 use cellwright_kernel::python::{self, InterpreterSearch};
+use cellwright_output::ByteSize;
 use cellwright_stdext::regular_file::{self, Links};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::table::Table;
 
 /// A request about trust. A path is that of a project or of one of its files; the default is the current directory.
 #[derive(Debug)]
@@ -70,6 +73,33 @@ pub enum FileTrust {
     Used,
     /// The trust was withdrawn.
     Removed,
+}
+
+impl TrustReport {
+    /// Columns: state, size, path.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["STATE", "SIZE", "PATH"])
+            .without_head()
+            .right("SIZE")
+            .clip_path("PATH")
+            .hide_first(&["SIZE"]);
+        for file in &self.files {
+            let state = match file.state {
+                FileTrust::Trusted => "trusted",
+                FileTrust::Changed => "changed",
+                FileTrust::Gone => "gone",
+                FileTrust::Used => "used",
+                FileTrust::Removed => "removed",
+            };
+            let size = file.bytes.map(|bytes| ByteSize(bytes).to_string());
+            table.push([
+                state.to_owned(),
+                size.unwrap_or_default(),
+                file.path.clone(),
+            ]);
+        }
+        table
+    }
 }
 
 /// Carries out a request.

@@ -1,10 +1,11 @@
-//! `notebook`: one-cell operations, tags, metadata, the outline, figures and the upgrade.
+//! `notebook`: one-cell operations, tags, metadata, the outline, parameters, figures and the upgrade.
 
 mod cells;
 mod figures;
 mod location;
 mod metadata;
 mod outline;
+mod parameters;
 mod undo;
 mod upgrade;
 
@@ -59,6 +60,8 @@ enum Action {
     Meta(metadata::MetaArgs),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
+    /// List the parameters that the notebook accepts
+    Parameters(parameters::ParametersArgs),
     /// List the images in outputs and attachments, or extract them
     Figures(figures::FiguresArgs),
     /// Undo the last change
@@ -87,6 +90,7 @@ pub(crate) fn notebook(
         Action::Tag(args) => metadata::tag(args, engine, console),
         Action::Meta(args) => metadata::meta(args, engine, console),
         Action::Outline(args) => outline::outline(args, engine, console),
+        Action::Parameters(args) => parameters::parameters(args, engine, console),
         Action::Figures(args) => figures::figures(args, engine, console),
         Action::Undo(args) => undo::undo(args, Direction::Undo, engine, console),
         Action::Redo(args) => undo::undo(args, Direction::Redo, engine, console),

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use cellwright_operations::trust::{
-    FileTrust, TrustAction, TrustReport, TrustRequest, change_trust,
-};
-use cellwright_output::ByteSize;
+use cellwright_operations::trust::{TrustAction, TrustReport, TrustRequest, change_trust};
 use clap::Args;
 
 use crate::console::Console;
@@ -56,20 +53,7 @@ pub(crate) fn trust(args: &TrustArgs, engine: &Engine, console: &Console) -> Res
 }
 
 fn print(report: &TrustReport, console: &Console) -> Result<(), Failure> {
-    let mut text = String::new();
-    for file in &report.files {
-        let state = match file.state {
-            FileTrust::Trusted => "trusted",
-            FileTrust::Changed => "changed",
-            FileTrust::Gone => "gone",
-            FileTrust::Used => "used",
-            FileTrust::Removed => "removed",
-        };
-        let size = file.bytes.map(|bytes| ByteSize(bytes).to_string());
-        let size = size.unwrap_or_default();
-        text.push_str(&format!("{state:<8}{size:>10}  {}\n", file.path));
-    }
-    console.print(&text)?;
+    console.print_table(&report.table())?;
     if report.files.is_empty() {
         console.note(match report.action {
             TrustAction::Remove => "none of its files was trusted",

@@ -7,7 +7,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Hint, flag, flag_value, hint};
+use crate::failure::{Hint, command, flag, flag_value, hint};
 
 /// What a notice is about. The names in `--json`, in MCP replies and in the host protocol are those of the variants in
 /// `snake_case`; [`fmt::Display`] writes the same names.
@@ -28,6 +28,8 @@ pub enum NoticeKind {
     Merged,
     Unchanged,
     Irregular,
+    /// A notebook in nbformat 2 or 3, converted to show it.
+    OldFormat,
     RangeSkipped,
     /// By an edit, or because a cell has more outputs than a notebook should have.
     OutputsDropped,
@@ -142,6 +144,10 @@ impl NoticeKind {
     pub fn hint(self) -> Option<Hint> {
         match self {
             Self::InputRefused => Some(hint![flag_value("answer", "TEXT"), " supplies input"]),
+            Self::OldFormat => Some(hint![
+                command("notebook upgrade PATH"),
+                " converts the file, which changes need",
+            ]),
             Self::CellsNotRun => Some(hint![
                 flag_value("to", "CELL"),
                 " also runs the cells before a cell, ",

@@ -6,6 +6,8 @@ use cellwright_notebook::Direction;
 use cellwright_notebook::edit::Address;
 use cellwright_operations::cells::{CellRequest, change_cell, parse_operation};
 use cellwright_operations::change::BaseRevision;
+use cellwright_operations::declared_parameters::list_parameters;
+use cellwright_operations::location::locate;
 use cellwright_operations::metadata::{MetadataRequest, MetadataResult, list_tags, metadata};
 use cellwright_operations::undo::{UndoRequest, undo as undo_change};
 use rmcp::model::JsonObject;
@@ -19,6 +21,7 @@ use super::super::arguments::{
 use super::super::content::{Delimiter, Reply};
 use super::super::roots::ConfinedPath;
 use super::super::server::Server;
+use super::super::wording::{format_notices, sanitize};
 use super::{Effect, ToolSpec, change, kernels, read};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
@@ -27,7 +30,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     description: "\
 Change a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. insert: cell with \
 `source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move, type, clear (outputs of \
-`cell` or all). tag: `tags` x adds, -x removes. meta: `metadata` to merge, null removes (without: show). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
+`cell` or all). tag: `tags` x adds, -x removes. meta: `metadata` to merge, null removes (without: show). outline: list cells. parameters: list what `run` accepts as `params`. where: Jupyter servers that have it open. undo, redo a change. export: save what ran in `session` as `path`. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"source\": \"df.head()\"}",
     search_hint: "jupyter ipynb insert add delete move markdown cell",
     is_main: true,
@@ -35,8 +38,20 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"
         Argument::new(
             "action",
             ArgumentKind::OneOf(&[
-                "edit", "insert", "delete", "move", "type", "clear", "tag", "meta", "outline",
-                "export", "undo", "redo",
+                "edit",
+                "insert",
+                "delete",
+                "move",
+                "type",
+                "clear",
+                "tag",
+                "meta",
+                "outline",
+                "parameters",
+                "where",
+                "export",
+                "undo",
+                "redo",
             ]),
         )
         .or(&["edit_mode", "operation"])
@@ -86,6 +101,8 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
             let path = json!(format!("{}:outline", given.path));
             return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
         }
+        "parameters" => return parameters(server, &given.path),
+        "where" => return location(server, &given.path),
         "undo" => return undo(server, given, Direction::Undo),
         "redo" => return undo(server, given, Direction::Redo),
         "export" => return kernels::export(server, given.session.as_deref(), &given.path),
@@ -150,6 +167,40 @@ fn undo(server: &Server, given: Arguments, direction: Direction) -> Result<Reply
     let report = undo_change(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;
     change::undo_reply(server, &report)
+}
+
+/// Lists the parameters that the notebook accepts.
+fn parameters(server: &Server, path: &str) -> Result<Reply, Failure> {
+    let place = server.roots().resolve_file(path)?;
+    let report = list_parameters(place.file(), server.engine())
+        .map_err(|failure| place.with_selector_hint(failure))?;
+    let document = serde_json::to_value(&report).map_err(std::io::Error::from)?;
+    let mut text = format_notices(&report.notices);
+    if !report.parameters.is_empty() {
+        text.push_str(&Delimiter::new()?.enclose("parameters", &report.table().to_string()));
+    }
+    text.extend(report.remark().map(|remark| sanitize(&remark) + "\n"));
+    Ok(Reply::new(text, &document)?)
+}
+
+/// Lists the Jupyter servers that have the notebook open.
+fn location(server: &Server, path: &str) -> Result<Reply, Failure> {
+    let place = server.roots().resolve_file(path)?;
+    let report = locate(place.file(), server.engine())
+        .map_err(|failure| place.with_selector_hint(failure))?;
+    let document = serde_json::to_value(&report).map_err(std::io::Error::from)?;
+    let mut text = format_notices(&report.notices);
+    match report.table() {
+        Some(table) => text.push_str(&Delimiter::new()?.enclose("servers", &table.to_string())),
+        None => text.push_str(&sanitize(&report.describe_closed())),
+    }
+    for file in report.connection_files() {
+        text.push_str(&format!(
+            "connection file: {}\n",
+            sanitize(&file.display().to_string())
+        ));
+    }
+    Ok(Reply::new(text, &document)?)
 }
 
 /// Lists tags, or shows metadata.

@@ -8,8 +8,9 @@ use tracing::debug;
 
 use super::guard::GuardRequest;
 use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
-use super::lock::lock;
+use super::lock::{Lock, lock};
 use super::metadata_diff::metadata_diff;
+use super::os::FileStamp;
 use super::save::{Chunk, ReplacedFile, SaveStep, save};
 use crate::baseline::{Baseline, Baselines};
 use crate::compose::{EditedNotebook, compose};
@@ -329,6 +330,51 @@ pub(super) fn resolve_target(path: &Path) -> Result<Target, NotebookError> {
     })
 }
 
+/// An existing file and its content. It stays locked until `lock` is dropped.
+pub(super) struct LockedFile {
+    /// The path after resolving symbolic links.
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+    pub(super) stamp: FileStamp,
+    pub(super) metadata: fs::Metadata,
+    pub(super) revision: Revision,
+    pub(super) lock: Lock,
+}
+
+/// Locks and reads a file that is replaced as a whole. If its revision is not the expected one, `reason` states why the
+/// changes cannot be merged.
+pub(super) fn lock_and_load(
+    path: &Path,
+    expected: Option<&str>,
+    reason: &str,
+) -> Result<LockedFile, NotebookError> {
+    let target = resolve_target(path)?;
+    if !target.exists {
+        return Err(NotebookError::NotFound {
+            path: path.to_owned(),
+        });
+    }
+    let lock = lock(&target.path)?;
+    let (bytes, stamp, metadata) = load::load_bytes_with_stamp(&target.path)?;
+    let revision = Revision::compute(&bytes);
+    if let Some(expected) = expected.filter(|expected| !revision.matches_name(expected)) {
+        return Err(NotebookError::Conflict {
+            path: target.path,
+            revision: expected.to_owned(),
+            current: revision,
+            reason: reason.to_owned(),
+        });
+    }
+    Ok(LockedFile {
+        path: target.path,
+        bytes,
+        stamp,
+        metadata,
+        revision,
+        lock,
+    })
+}
+
 /// Upgrades the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5
 /// requires. Returns the outcome (`None` if there was nothing to do), the revision of the file, and notices.
 pub fn upgrade(
@@ -336,26 +382,15 @@ pub fn upgrade(
     request: ChangeRequest<'_>,
 ) -> Result<(Option<UpgradeOutcome>, Revision, Vec<Notice>), NotebookError> {
     for _ in 0..ATTEMPT_LIMIT {
-        let target = resolve_target(path)?;
-        if !target.exists {
-            return Err(NotebookError::NotFound {
-                path: path.to_owned(),
-            });
-        }
-        let path = target.path.as_path();
-        let _lock = lock(path)?;
-        let (bytes, stamp, metadata) = load::load_bytes_with_stamp(path)?;
-        let revision = Revision::compute(&bytes);
-        if let Some(expected) = request.revision
-            && !revision.matches_name(expected)
-        {
-            return Err(NotebookError::Conflict {
-                path: path.to_owned(),
-                revision: expected.to_owned(),
-                current: revision,
-                reason: "an upgrade changes every cell".to_owned(),
-            });
-        }
+        let LockedFile {
+            path,
+            bytes,
+            stamp,
+            metadata,
+            revision,
+            lock: _lock,
+        } = lock_and_load(path, request.revision, "an upgrade changes every cell")?;
+        let path = path.as_path();
         let upgraded = upgrade::upgrade(&bytes).map_err(|error| load::format_error(path, error))?;
         let Some((upgraded, new)) = upgraded else {
             return Ok((None, revision, Vec::new()));

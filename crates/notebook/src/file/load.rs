@@ -16,6 +16,7 @@ use crate::error::{FormatError, NotebookError, Notice};
 use crate::revision::Revision;
 use crate::scan::{self, ScanError};
 use crate::text::MarkerStyle;
+use crate::upgrade::parse_any_format;
 use crate::view::{NotebookView, ViewBuilder, ViewRequest};
 
 /// A file unmodified for this long is not being written.
@@ -69,15 +70,53 @@ pub(crate) fn load_bytes_with_stamp(
     })
 }
 
-/// Reads the text view of a notebook without keeping the file in memory, and stores its baseline.
+/// Reads the text view of a notebook without keeping the file in memory, and stores its baseline. A file in nbformat 2
+/// or 3 is converted as [`load_any_format`] does.
 pub fn read_view(
     path: &Path,
     text: Option<MarkerStyle>,
     baselines: Option<&Baselines>,
 ) -> Result<NotebookView, NotebookError> {
-    let view = build_view(path, ViewRequest { text, cell: None })?;
+    let request = ViewRequest { text, cell: None };
+    let view = match build_view(path, request) {
+        Err(error) if is_old_format(&error) => convert(path, request)?.1,
+        view => view?,
+    };
     store_view_baseline(&view, baselines);
     Ok(view)
+}
+
+/// As [`load_with_notices`]. A file in nbformat 2 or 3 is converted in memory as
+/// [`upgrade`](crate::upgrade::upgrade) does, and a notice reports it. Its revision is that of the file, so that a
+/// change based on it can be merged after the upgrade.
+pub fn load_any_format(
+    path: &Path,
+    baselines: Option<&Baselines>,
+) -> Result<(Notebook, Vec<Notice>), NotebookError> {
+    match load_with_notices(path, baselines) {
+        Err(error) if is_old_format(&error) => {
+            let (notebook, view) = convert(path, ViewRequest::default())?;
+            store_view_baseline(&view, baselines);
+            Ok((notebook, view.notices))
+        }
+        loaded => loaded,
+    }
+}
+
+fn is_old_format(error: &NotebookError) -> bool {
+    let NotebookError::Format { error, .. } = error else {
+        return false;
+    };
+    matches!(error, FormatError::OldFormat { .. })
+}
+
+/// Loads a file in an old format.
+fn convert(path: &Path, request: ViewRequest) -> Result<(Notebook, NotebookView), NotebookError> {
+    let (notebook, notice) =
+        parse_any_format(load_raw(path)?).map_err(|error| format_error(path, error))?;
+    let mut view = ViewBuilder::build(request, &notebook);
+    view.notices.splice(..0, notice);
+    Ok((notebook, view))
 }
 
 /// Loads a whole notebook, stores its baseline, and returns it with the notices of

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::change::{ChangeRequest, resolve_target};
+use super::change::{ChangeRequest, LockedFile, lock_and_load};
 use super::load;
-use super::lock::lock;
 use super::save::{Chunk, ReplacedFile, save};
 use crate::baseline::{Direction, HistoryStep, NoStep};
 use crate::document::Notebook;
 use crate::error::{NotebookError, Notice};
 use crate::revision::Revision;
+use crate::upgrade::parse_any_format;
 
 /// The result of an undo or redo.
 #[derive(Debug)]
@@ -41,27 +41,15 @@ pub fn restore(
     request: ChangeRequest<'_>,
     direction: Direction,
 ) -> Result<RestoreOutcome, NotebookError> {
-    let target = resolve_target(path)?;
-    if !target.exists {
-        return Err(NotebookError::NotFound {
-            path: path.to_owned(),
-        });
-    }
-    let path = target.path.as_path();
-    let _lock = lock(path)?;
-    let (bytes, stamp, metadata) = load::load_bytes_with_stamp(path)?;
-    let revision = Revision::compute(&bytes);
-    let conflict = |expected: &str, reason: &str| NotebookError::Conflict {
-        path: path.to_owned(),
-        revision: expected.to_owned(),
-        current: revision,
-        reason: reason.to_owned(),
-    };
-    if let Some(expected) = request.revision
-        && !revision.matches_name(expected)
-    {
-        return Err(conflict(expected, "the whole file would be replaced"));
-    }
+    let LockedFile {
+        path,
+        bytes,
+        stamp,
+        metadata,
+        revision,
+        lock: _lock,
+    } = lock_and_load(path, request.revision, "the whole file would be replaced")?;
+    let path = path.as_path();
     let Some(history) = request.baselines.map(crate::Baselines::history) else {
         return Ok(RestoreOutcome::Refused(NoStep::Nothing, revision));
     };
@@ -73,18 +61,21 @@ pub fn restore(
         Ok(step) => step,
         Err(reason) => return Ok(RestoreOutcome::Refused(reason, revision)),
     };
-    let parse =
-        |bytes: Vec<u8>| Notebook::parse(bytes).map_err(|error| load::format_error(path, error));
-    let (old, new) = (parse(bytes)?, parse(content)?);
+    // An upgrade can be undone: then one of the two has an old format.
+    let parse = |bytes: &[u8]| {
+        let parsed = parse_any_format(bytes.to_vec());
+        parsed.map_err(|error| load::format_error(path, error))
+    };
+    let ((old, _), (new, _)) = (parse(&bytes)?, parse(&content)?);
     // Stored, so that this step can be reversed.
-    history.store(revision, old.bytes()).ok();
+    history.store(revision, &bytes).ok();
     let replaced = ReplacedFile {
         stamp,
         metadata: &metadata,
         revision,
     };
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
-    let chunks = std::iter::once(Chunk::Bytes(new.bytes()));
+    let chunks = std::iter::once(Chunk::Bytes(&content));
     let outcome = save(path, Some(&replaced), chunks, request.guard, on_step)?;
     let Some((_, notices, _lock)) = outcome.into_saved() else {
         return Err(NotebookError::Busy {

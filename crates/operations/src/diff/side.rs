@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
-use cellwright_notebook::{Notebook, NotebookError, file, strip_outputs};
+use cellwright_notebook::{Notebook, NotebookError, Notice, file, parse_any_format, strip_outputs};
 
 use crate::file_path::FilePath;
 use crate::git::program::Git;
@@ -62,16 +62,19 @@ impl DiffSide {
     }
 
     /// Reads the notebook.
-    pub(super) fn load(&self, git_dir: Option<&Path>) -> Result<Notebook, Failure> {
+    pub(super) fn load(&self, git_dir: Option<&Path>) -> Result<(Notebook, Vec<Notice>), Failure> {
         let (bytes, path) = match self {
             Self::File(path) => {
-                return file::load(path.open_path()).map_err(|error| path.failure(error));
+                let loaded = file::load_any_format(path.open_path(), None);
+                return Ok(only_format_notices(
+                    loaded.map_err(|error| path.failure(error))?,
+                ));
             }
             Self::Name(name) => {
                 let path = Path::new(name);
                 let in_git = name.to_str().filter(|name| name.contains(':'));
                 let Some(name) = in_git.filter(|_| path.symlink_metadata().is_err()) else {
-                    return Ok(file::load(path)?);
+                    return Ok(only_format_notices(file::load_any_format(path, None)?));
                 };
                 let git = git_dir.map_or_else(Git::in_current_dir, Git::in_dir);
                 (git.read_blob(name)?, path.to_owned())
@@ -81,7 +84,9 @@ impl DiffSide {
                 (bytes, PathBuf::from(self.to_string()))
             }
         };
-        Notebook::parse(bytes).map_err(|error| NotebookError::Format { path, error }.into())
+        let (notebook, notice) = parse_any_format(bytes)
+            .map_err(|error| Failure::from(NotebookError::Format { path, error }))?;
+        Ok((notebook, Vec::from_iter(notice)))
     }
 
     /// The filter that removes outputs when git stores the file `new`, if this side is a revision of it.
@@ -108,6 +113,14 @@ impl fmt::Display for DiffSide {
             Self::Revision { revision, path } => write!(f, "{revision}:{}", path.display()),
         }
     }
+}
+
+/// A comparison reports only that the format is old, not what a validator would report.
+fn only_format_notices(
+    (notebook, mut notices): (Notebook, Vec<Notice>),
+) -> (Notebook, Vec<Notice>) {
+    notices.retain(|notice| matches!(notice, Notice::OldFormat { .. }));
+    (notebook, notices)
 }
 
 /// The notebook as a filter of git stores it.

@@ -15,6 +15,7 @@ use super::check::{self, SetupCheck};
 use super::program::Git;
 use super::replace_file::replace_file;
 use super::settings::{self, ATTRIBUTES_ADDED, ConfigScope, Entry};
+use crate::table::Table;
 
 /// Largest file of attributes in bytes, which is also git's limit.
 const ATTRIBUTES_SIZE_LIMIT: u64 = 100 << 20;
@@ -59,6 +60,32 @@ pub struct SetupReport {
     pub next: Vec<String>,
     /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
+}
+
+impl SetupReport {
+    /// Columns: change, file, entry. Entries that stay as they were are left out.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["CHANGE", "FILE", "ENTRY"])
+            .without_head()
+            .clip_path("FILE")
+            .clip("ENTRY")
+            .ragged("FILE")
+            .hide_first(&["FILE"]);
+        for step in &self.steps {
+            let change = match step.change {
+                EntryChange::Wrote => "wrote",
+                EntryChange::Removed => "removed",
+                EntryChange::Left => "left",
+                EntryChange::Unchanged => continue,
+            };
+            table.push([
+                change.to_owned(),
+                format!("{}:", step.file),
+                step.entry.clone(),
+            ]);
+        }
+        table
+    }
 }
 
 /// What happened to an entry of the configuration or a line of attributes.

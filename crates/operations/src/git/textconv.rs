@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
-use cellwright_notebook::{FormatError, Notebook, NotebookError, Scope, render_textconv, upgrade};
+use cellwright_notebook::{NotebookError, Scope, parse_any_format, render_textconv};
 
 use cellwright_stdext::terminal_text::show_controls;
 
@@ -34,15 +34,8 @@ pub enum TextconvResult {
 pub fn textconv(request: &TextconvRequest) -> Result<TextconvResult, Failure> {
     let path: &Path = &request.path;
     let bytes = read_file(path)?;
-    let notebook = match Notebook::parse(&bytes[..]) {
-        Err(FormatError::OldFormat { .. }) => match upgrade(&bytes) {
-            Ok(Some((_, upgraded))) => Notebook::parse(upgraded),
-            _ => Notebook::parse(&bytes[..]),
-        },
-        other => other,
-    };
-    Ok(match notebook {
-        Ok(notebook) => {
+    Ok(match parse_any_format(bytes.clone()) {
+        Ok((notebook, _)) => {
             let text = render_textconv(&notebook, request.scope);
             TextconvResult::Text(show_controls(&text).into_owned())
         }

@@ -67,7 +67,7 @@ impl RunPlan {
             let Injection {
                 point: at,
                 defaults,
-            } = plan_injection(&cells(&preview.listing));
+            } = plan_injection(&tagged_cells(&preview.listing));
             let (index, new) = match at {
                 InjectionPoint::Replace(index) => (index, false),
                 InjectionPoint::After(index) => (index + 1, true),
@@ -262,7 +262,7 @@ fn inject_parameters(
             let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
             failure.hint("nothing was written, nothing ran")
         })?;
-    let Injection { point, defaults } = plan_injection(&cells(listing));
+    let Injection { point, defaults } = plan_injection(&tagged_cells(listing));
     let notice = defaults.and_then(|index| {
         let unknown = unknown_names(parameters, &listing.source(index));
         (!unknown.is_empty()).then(|| {
@@ -295,7 +295,8 @@ fn inject_parameters(
     Ok((edit, notice))
 }
 
-fn cells(listing: &Listing) -> Vec<TaggedCell> {
+/// The cells with the properties that decide where parameters are.
+pub(crate) fn tagged_cells(listing: &Listing) -> Vec<TaggedCell> {
     let cell = |(index, cell): (usize, &cellwright_execution::ListedCell)| TaggedCell {
         index,
         is_code: cell.kind == CellKind::Code,

@@ -116,7 +116,7 @@ fn cells(position: &Position<'_>, typed: &str) -> Vec<Candidate> {
         .iter()
         .map(Path::new)
         .find(|path| path.is_file());
-    let Some(notebook) = path.and_then(|path| file::load(path).ok()) else {
+    let Some((notebook, _)) = path.and_then(|path| file::load_any_format(path, None).ok()) else {
         return Vec::new();
     };
     let by_id = !typed.is_empty() && !typed.starts_with(|c: char| c.is_ascii_digit());

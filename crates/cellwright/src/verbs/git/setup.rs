@@ -3,7 +3,7 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_operations::git::check::SetupCheckReport;
 use cellwright_operations::git::setup::{
-    EntryChange, SetupAction, SetupReport, SetupRequest, check_setup, set_up,
+    SetupAction, SetupReport, SetupRequest, check_setup, set_up,
 };
 use clap::Args;
 
@@ -76,18 +76,9 @@ fn print_check(global: bool, console: &Console) -> Result<u8, Failure> {
 }
 
 fn print(report: &SetupReport, console: &Console) -> Result<(), Failure> {
-    let mut text = String::new();
-    for step in &report.steps {
-        let change = match step.change {
-            EntryChange::Wrote => "wrote",
-            EntryChange::Removed => "removed",
-            EntryChange::Left => "left",
-            EntryChange::Unchanged => continue,
-        };
-        text.push_str(&format!("{change:<8} {}: {}\n", step.file, step.entry));
-    }
-    console.print(&text)?;
-    if text.is_empty() {
+    let table = report.table();
+    console.print_table(&table)?;
+    if table.is_empty() {
         console.note(match report.action {
             SetupAction::Undo => "nothing to remove",
             SetupAction::Setup { .. } => "nothing to do: it is set up already",

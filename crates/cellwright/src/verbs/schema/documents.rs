@@ -6,6 +6,7 @@ use cellwright_host::reply::{CancelResult, EndResult, InterruptResult, ResetResu
 use cellwright_operations::artifact::{ArtifactList, ArtifactPath, ArtifactReport, SearchReport};
 use cellwright_operations::change::ChangeReport;
 use cellwright_operations::check::CheckReport;
+use cellwright_operations::declared_parameters::ParametersReport;
 use cellwright_operations::diff::DiffReport;
 use cellwright_operations::doctor::DoctorReport;
 use cellwright_operations::figures::FiguresReport;
@@ -235,6 +236,10 @@ pub(super) const DOCUMENTS: &[Document] = &[
     Document {
         name: "notebook outline",
         forms: &[document::<OutlineReport>],
+    },
+    Document {
+        name: "notebook parameters",
+        forms: &[document::<ParametersReport>],
     },
     Document {
         name: "notebook redo",

@@ -89,6 +89,11 @@ fn documents_about_notebooks_conform() {
             0,
         ),
         ("read", &["read", "images.ipynb:images"], 0),
+        (
+            "notebook parameters",
+            &["notebook", "parameters", "a.ipynb"],
+            0,
+        ),
         ("notebook where", &["notebook", "where", "a.ipynb"], 0),
         ("notebook upgrade", &["notebook", "upgrade", "old.ipynb"], 0),
         ("git textconv", &["git", "textconv", "a.ipynb"], 0),

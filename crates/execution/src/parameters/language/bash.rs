@@ -1,6 +1,6 @@
 //! Bash. It has text, and lists and mappings of text.
 
-use super::{Language, UnsupportedValue};
+use super::{Language, Quote, Syntax, UnsupportedValue};
 use crate::parameters::Value;
 use crate::parameters::text::{format_float, needs_escape};
 
@@ -16,6 +16,19 @@ const READ_ONLY_VARIABLES: [&str; 6] = [
     "UID",
 ];
 
+static SYNTAX: Syntax = Syntax {
+    declarations: &["export", "declare", "typeset", "readonly", "local"],
+    blanks_end_value: true,
+    ..Syntax::with_quotes(&[
+        Quote::multiline("\""),
+        Quote {
+            has_escapes: false,
+            ..Quote::multiline("'")
+        },
+        Quote::multiline("`"),
+    ])
+};
+
 impl Language for Bash {
     fn display_name(&self) -> &'static str {
         "Bash"
@@ -23,6 +36,10 @@ impl Language for Bash {
 
     fn kernel_names(&self) -> &'static [&'static str] {
         &["bash"]
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {

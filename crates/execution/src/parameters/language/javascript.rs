@@ -1,6 +1,6 @@
 //! JavaScript and TypeScript, as Deno's kernel accepts them.
 
-use super::{Language, UnsupportedValue, is_identifier};
+use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_utf16, format_float, write_joined, write_quoted};
 
@@ -65,6 +65,19 @@ const RESERVED: [&str; 52] = [
 /// Largest integer up to which every integer is exact as a number (`Number.MAX_SAFE_INTEGER`).
 const EXACT_INTEGER_MAX: i64 = (1 << 53) - 1;
 
+const SYNTAX: Syntax = Syntax {
+    line_comment: "//",
+    block_comment: Some(("/*", "*/")),
+    declarations: &["const", "let", "var", "export"],
+    continues_after_operator: true,
+    ..Syntax::with_quotes(&[Quote::new("\""), Quote::new("'"), Quote::multiline("`")])
+};
+
+const TYPESCRIPT_SYNTAX: Syntax = Syntax {
+    annotation: Some(":"),
+    ..SYNTAX
+};
+
 impl Language for JavaScript {
     fn display_name(&self) -> &'static str {
         "JavaScript"
@@ -76,6 +89,10 @@ impl Language for JavaScript {
 
     fn comment(&self, text: &str) -> String {
         format!("// {text}")
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {
@@ -105,6 +122,10 @@ impl Language for TypeScript {
 
     fn comment(&self, text: &str) -> String {
         JavaScript.comment(text)
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &TYPESCRIPT_SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use super::{Language, UnsupportedValue, is_identifier};
+use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
@@ -40,6 +40,23 @@ const RESERVED: [&str; 29] = [
     "while",
 ];
 
+static SYNTAX: Syntax = Syntax {
+    block_comment: Some(("#=", "=#")),
+    declarations: &["const", "global", "local"],
+    annotation: Some("::"),
+    continues_after_operator: true,
+    ..Syntax::with_quotes(&[
+        Quote::multiline("\"\"\""),
+        Quote::multiline("\""),
+        // After an operand it is the transpose operator.
+        Quote {
+            can_follow_operand: true,
+            ..Quote::new("'")
+        },
+        Quote::multiline("`"),
+    ])
+};
+
 impl Language for Julia {
     fn display_name(&self) -> &'static str {
         "Julia"
@@ -47,6 +64,10 @@ impl Language for Julia {
 
     fn kernel_names(&self) -> &'static [&'static str] {
         &["julia"]
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {

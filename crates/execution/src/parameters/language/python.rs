@@ -1,6 +1,6 @@
 //! Python.
 
-use super::{Language, UnsupportedValue, is_identifier};
+use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
@@ -45,6 +45,18 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
+static SYNTAX: Syntax = Syntax {
+    annotation: Some(":"),
+    annotates_without_value: true,
+    type_comment: Some("type:"),
+    ..Syntax::with_quotes(&[
+        Quote::multiline("\"\"\""),
+        Quote::multiline("'''"),
+        Quote::new("\""),
+        Quote::new("'"),
+    ])
+};
+
 impl Language for Python {
     fn display_name(&self) -> &'static str {
         "Python"
@@ -52,6 +64,10 @@ impl Language for Python {
 
     fn kernel_names(&self) -> &'static [&'static str] {
         &["python", "python3", "ipython", "ipython3"]
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! R.
 
-use super::{Language, UnsupportedValue, is_identifier};
+use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
@@ -31,6 +31,16 @@ const RESERVED: [&str; 19] = [
 /// Largest integer up to which every integer is exact as a number in R.
 const EXACT_INTEGER_MAX: i64 = 1 << 53;
 
+static SYNTAX: Syntax = Syntax {
+    has_arrows: true,
+    continues_after_operator: true,
+    ..Syntax::with_quotes(&[
+        Quote::multiline("\""),
+        Quote::multiline("'"),
+        Quote::multiline("`"),
+    ])
+};
+
 impl Language for R {
     fn display_name(&self) -> &'static str {
         "R"
@@ -38,6 +48,10 @@ impl Language for R {
 
     fn kernel_names(&self) -> &'static [&'static str] {
         &["r"]
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        &SYNTAX
     }
 
     fn is_valid_name(&self, name: &str) -> bool {
