@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::change::{ChangeRequest, resolve_target};
+use super::change::{ChangeRequest, report_late_write, resolve_target};
 use super::load;
 use super::lock::lock;
-use super::save::{Chunk, ReplacedFile, save};
+use super::save::{Chunk, ChunkWriter, ReplacedFile, save};
 use crate::baseline::{Direction, HistoryStep, NoStep};
 use crate::document::Notebook;
 use crate::error::{NotebookError, Notice};
@@ -84,14 +84,17 @@ pub fn restore(
         revision,
     };
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
-    let chunks = std::iter::once(Chunk::Bytes(new.bytes()));
+    let chunks = &mut |write: ChunkWriter<'_>| write(Chunk::Bytes(new.bytes()));
     let outcome = save(path, Some(&replaced), chunks, request.guard, on_step)?;
-    let Some((_, notices, _lock)) = outcome.into_saved() else {
+    let Some(written) = outcome.into_written() else {
         return Err(NotebookError::Busy {
             path: path.to_owned(),
         });
     };
     history.take_step(path, direction).ok();
+    let mut notices = written.notices;
+    let (detached, after) = (written.detached, written.revision);
+    notices.extend(report_late_write(path, request.baselines, detached, after));
     Ok(RestoreOutcome::Restored(Box::new(Restored {
         old,
         new,
