@@ -156,6 +156,18 @@ fn describe_one(notice: &Notice) -> UserNotice {
                 ),
             },
         ),
+        Notice::LateWrite { revision, stored } => (
+            NoticeKind::LateWrite,
+            format!(
+                "another program wrote into the old file while it was replaced, and its text (revision {revision}) is not \
+                 in the notebook{}",
+                if *stored {
+                    ": `notebook undo` restores it"
+                } else {
+                    ", nor stored"
+                }
+            ),
+        ),
         Notice::Overwritten {
             at,
             revision,

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::Description;
 use cellwright_notebook::edit::draft_sequence;
 use cellwright_notebook::file::{
-    self, CellUpdate, ChangeRequest, GuardRequest, RecordReport, RecordRequest, Segment, Survey,
+    self, CellUpdate, CellUpdates, ChangeRequest, DetachedFiles, GuardRequest, RecordReport,
+    RecordRequest, Segment, Survey,
 };
 use cellwright_notebook::{CELL_DEPTH, NotebookError, Notice, Revision};
 use cellwright_output::{
@@ -46,6 +47,8 @@ pub(crate) struct Saver {
     /// The file to write, as it was when the cells were found in it; `None` before the commit.
     target: Option<TargetFile>,
     history: RunHistory,
+    /// The files that the last saves have replaced.
+    detached: DetachedFiles,
     cells: Vec<CellRecord>,
     metadata: Vec<(&'static str, String)>,
     /// State of the kernel's widgets, as JSON text.
@@ -82,6 +85,7 @@ impl Saver {
             stores,
             target: None,
             history: RunHistory::default(),
+            detached: DetachedFiles::default(),
             cells,
             metadata: Vec::new(),
             widget_state: None,
@@ -447,27 +451,28 @@ impl Saver {
         let Some(target) = &self.target else {
             return Ok(None);
         };
-        let entries: Vec<(usize, CellUpdate)> = self
-            .cells
-            .iter()
-            .enumerate()
-            // In another output file, cells that have not run must not keep the outputs of the source notebook.
-            .filter(|(_, record)| record.started_at.is_some() || self.spec.output.is_some())
-            .map(|(cell, record)| {
-                (
-                    cell,
-                    self.entry(record, target.cell_indexes[cell], &target.style),
-                )
-            })
+        // In another output file, cells that have not run must not keep the outputs of the source notebook.
+        let is_written =
+            |record: &CellRecord| record.started_at.is_some() || self.spec.output.is_some();
+        let cells = self.cells.iter().enumerate();
+        let cells: Vec<usize> = cells
+            .filter(|(_, record)| is_written(record))
+            .map(|(cell, _)| cell)
             .collect();
-        let (cells, entries): (Vec<usize>, Vec<CellUpdate>) = entries.into_iter().unzip();
+        let updates = RecordedCells {
+            saver: self,
+            target,
+            cells: &cells,
+        };
         let mut recorded = file::record(RecordRequest {
             path: self.target_path(),
             base: &target.survey,
-            updates: &entries,
+            updates: &updates,
             metadata: &self.metadata,
             expected: target.expected_revision,
             guard: self.guard(),
+            detached: &self.detached,
+            baselines: self.stores.baselines.as_ref(),
             on_step: None,
         })?;
         // Translate positions among the entries to positions among the planned cells.
@@ -505,6 +510,8 @@ impl Saver {
             self.metadata.push(("widgets", state.to_string()));
             self.dirty = true;
         }
+        // The last save may have replaced a file that another program has written into since.
+        self.dirty |= self.outcome.saves > 0 && self.detached.has_changes();
         if self.dirty
             && let Err(error) = self.save()
         {
@@ -561,6 +568,28 @@ impl Saver {
             }
             write(b"]}\n")
         })
+    }
+}
+
+/// The cells to write, by their positions among the planned cells.
+struct RecordedCells<'s> {
+    saver: &'s Saver,
+    target: &'s TargetFile,
+    cells: &'s [usize],
+}
+
+impl CellUpdates for RecordedCells<'_> {
+    fn count(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn cell(&self, at: usize) -> usize {
+        self.target.cell_indexes[self.cells[at]]
+    }
+
+    fn update(&self, at: usize) -> CellUpdate {
+        let record = &self.saver.cells[self.cells[at]];
+        self.saver.entry(record, self.cell(at), &self.target.style)
     }
 }
 

@@ -522,6 +522,13 @@ pub enum Notice {
         /// Address of the server of the page.
         server: String,
     },
+    /// Another program wrote into the old file after it was replaced, and its text could not be merged.
+    LateWrite {
+        /// Revision of the file with its text.
+        revision: crate::Revision,
+        /// Whether an undo restores that file.
+        stored: bool,
+    },
     /// A requested line range is beyond the last line.
     RangeSkipped {
         /// The first requested line.
@@ -542,6 +549,7 @@ impl Notice {
                 | Self::OpenInRoom { .. }
                 | Self::ServerNotAsked { .. }
                 | Self::Overwritten { .. }
+                | Self::LateWrite { .. }
         )
     }
 }

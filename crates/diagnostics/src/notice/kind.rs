@@ -41,6 +41,8 @@ pub enum NoticeKind {
     OpenInRoom,
     ServerNotAsked,
     Overwritten,
+    /// Another program wrote into a file that had been replaced.
+    LateWrite,
 
     // Merges of notebooks.
     ConflictSource,

@@ -163,17 +163,22 @@ fn render_ids(cells: &dyn Cells) -> String {
 /// marker prefix.
 fn find_in_view(view: &str, old: &str) -> Vec<usize> {
     let means_markers = matches::means_markers(old);
+    // The line of the last match: a line with many matches is examined once.
+    let (mut line, mut is_marker) = (0..0, false);
+    let mut is_inside_marker = |at: usize| {
+        if at > line.end || line.is_empty() {
+            let start = view[line.end..at].rfind('\n');
+            let start = start.map_or(line.end, |newline| line.end + newline + 1);
+            let end = view[at..].find('\n').map_or(view.len(), |end| at + end);
+            line = start..end;
+            is_marker = matches!(marker::classify(&view[start..end]), ViewLine::Marker(_));
+        }
+        is_marker && at + old.len() <= line.end
+    };
     view.match_indices(old)
         .map(|(at, _)| at)
-        .filter(|&at| means_markers || !is_inside_marker(view, at, old.len()))
+        .filter(|&at| means_markers || !is_inside_marker(at))
         .collect()
-}
-
-/// Whether a match lies within one marker line.
-fn is_inside_marker(view: &str, at: usize, length: usize) -> bool {
-    let start = view[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = view[at..].find('\n').map_or(view.len(), |end| at + end);
-    at + length <= end && matches!(marker::classify(&view[start..end]), ViewLine::Marker(_))
 }
 
 /// Whether `old` occurs once its lines lose the first column, as in lines copied from a diff.

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use super::attempts::Attempts;
 use super::guard::GuardRequest;
 use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
 use super::lock::{Lock, lock};
 use super::metadata_diff::metadata_diff;
 use super::os::FileStamp;
-use super::save::{Chunk, ReplacedFile, SaveStep, save};
+use super::replace::DetachedFile;
+use super::save::{Chunk, ChunkWriter, ReplacedFile, SaveStep, save};
 use crate::baseline::{Baseline, Baselines};
 use crate::compose::{EditedNotebook, compose};
 use crate::diff;
@@ -50,6 +52,9 @@ pub enum OnMissing {
     Create,
 }
 
+/// How often a program that writes into a replaced file is merged.
+const LATE_WRITE_LIMIT: usize = 3;
+
 /// The result of a change, read back from the file.
 #[derive(Debug)]
 pub struct ChangeOutcome {
@@ -73,8 +78,8 @@ pub struct ChangeOutcome {
     pub notices: Vec<Notice>,
 }
 
-/// How often to start again if another program keeps changing the file.
-const ATTEMPT_LIMIT: usize = 5;
+/// A change that is in the file, and the file that it replaced.
+type SavedChange = (ChangeOutcome, Option<DetachedFile>);
 
 /// Applies the draft that `draft` returns to the notebook at `path`.
 pub fn change(
@@ -82,31 +87,16 @@ pub fn change(
     request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
 ) -> Result<ChangeOutcome, NotebookError> {
-    for _ in 0..ATTEMPT_LIMIT {
-        let target = resolve_target(path)?;
-        let changed = if target.exists {
-            let _lock = lock(&target.path)?;
-            let loaded = load_with_stamp(&target.path)?;
-            change_loaded(&target.path, request, draft, &loaded)?
-        } else if request.on_missing == OnMissing::Create && request.revision.is_none() {
-            if ![path, &target.path]
-                .into_iter()
-                .any(load::has_notebook_extension)
-            {
-                return Err(NotebookError::NotANotebook {
-                    path: path.to_owned(),
-                });
+    let mut attempts = Attempts::new();
+    while attempts.next().is_some() {
+        match try_change(path, request, draft, &mut attempts) {
+            Ok(Some(changed)) => return Ok(changed),
+            Ok(None) => {
+                debug!(path = %path.display(), "file changed during the save, starting again")
             }
-            create_notebook(&target.path, request, draft)?
-        } else {
-            return Err(NotebookError::NotFound {
-                path: path.to_owned(),
-            });
-        };
-        if let Some(changed) = changed {
-            return Ok(changed);
+            Err(NotebookError::NotFound { .. }) if attempts.may_return() => {}
+            Err(error) => return Err(error),
         }
-        debug!(path = %target.path.display(), "file changed during the save, starting again");
     }
     Err(NotebookError::Busy {
         path: path.to_owned(),
@@ -114,13 +104,121 @@ pub fn change(
 }
 
 /// Returns `None` if the file changed during the save and the change must start again.
+fn try_change(
+    path: &Path,
+    request: ChangeRequest<'_>,
+    draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
+    attempts: &mut Attempts,
+) -> Result<Option<ChangeOutcome>, NotebookError> {
+    let target = resolve_target(path)?;
+    let changed = if target.exists {
+        attempts.found();
+        let _lock = lock(&target.path)?;
+        let loaded = load_with_stamp(&target.path)?;
+        let old = loaded.to_replace();
+        change_loaded(&target.path, request, draft, &loaded.notebook, &old)?
+    } else if request.on_missing == OnMissing::Create && request.revision.is_none() {
+        if ![path, &target.path]
+            .into_iter()
+            .any(load::has_notebook_extension)
+        {
+            return Err(NotebookError::NotANotebook {
+                path: path.to_owned(),
+            });
+        }
+        create_notebook(&target.path, request, draft)?
+    } else {
+        return Err(NotebookError::NotFound {
+            path: path.to_owned(),
+        });
+    };
+    Ok(changed.map(|(changed, detached)| {
+        merge_late_writes(&target.path, request, draft, changed, detached)
+    }))
+}
+
+/// Makes the change again on what another program wrote into the file that was replaced. If that is not possible,
+/// stores its text for an undo and reports it.
+fn merge_late_writes(
+    path: &Path,
+    request: ChangeRequest<'_>,
+    draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
+    mut changed: ChangeOutcome,
+    detached: Option<DetachedFile>,
+) -> ChangeOutcome {
+    let mut files = Vec::from_iter(detached);
+    for attempt in 0..=LATE_WRITE_LIMIT {
+        let late = files
+            .iter_mut()
+            .find_map(|file| Some((file.changed_revision().ok()??, file.read().ok()?)));
+        let Some((revision, content)) = late else {
+            break;
+        };
+        debug!(path = %path.display(), %revision, "another program wrote into the replaced file");
+        let merge = || {
+            let notebook = Notebook::parse(content.clone()).ok()?;
+            let _lock = lock(path).ok()?;
+            let current = load_with_stamp(path).ok()?;
+            if current.notebook.revision() != changed.after {
+                return None;
+            }
+            change_loaded(path, request, draft, &notebook, &current.to_replace()).ok()?
+        };
+        if attempt < LATE_WRITE_LIMIT
+            && let Some((mut merged, detached)) = merge()
+        {
+            let notice = Notice::Merged { with: revision };
+            if !merged.notices.contains(&notice) {
+                merged.notices.push(notice);
+            }
+            changed = merged;
+            files.extend(detached);
+        } else {
+            let baselines = request.baselines;
+            let notice = store_late_write(path, baselines, &content, changed.after);
+            changed.notices.push(notice);
+        }
+    }
+    changed
+}
+
+/// Reports what another program wrote into the file that was replaced.
+pub(super) fn report_late_write(
+    path: &Path,
+    baselines: Option<&Baselines>,
+    detached: Option<DetachedFile>,
+    after: Revision,
+) -> Option<Notice> {
+    let mut detached = detached?;
+    detached.changed_revision().ok()??;
+    let content = detached.read().ok()?;
+    Some(store_late_write(path, baselines, &content, after))
+}
+
+/// Stores the text of another program as the state before `after`.
+pub(super) fn store_late_write(
+    path: &Path,
+    baselines: Option<&Baselines>,
+    content: &[u8],
+    after: Revision,
+) -> Notice {
+    if let Some(baselines) = baselines {
+        baselines.history().record_change(path, content, after);
+    }
+    Notice::LateWrite {
+        revision: Revision::compute(content),
+        stored: baselines.is_some(),
+    }
+}
+
+/// Returns `None` if the file changed during the save and the change must start again.
 fn change_loaded(
     path: &Path,
     request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
-    loaded: &LoadedNotebook,
-) -> Result<Option<ChangeOutcome>, NotebookError> {
-    let notebook = &loaded.notebook;
+    notebook: &Notebook,
+    old: &ReplacedFile<'_>,
+) -> Result<Option<SavedChange>, NotebookError> {
     let bad_edit = |error| NotebookError::Edit {
         path: path.to_owned(),
         error,
@@ -148,7 +246,8 @@ fn change_loaded(
     };
     draft.plan.check_metadata(notebook).map_err(bad_edit)?;
     let edited = compose(notebook, &draft.plan);
-    if draft.plan.changes_nothing(notebook) || edited.is_unchanged() {
+    let is_current = old.revision == notebook.revision();
+    if is_current && (draft.plan.changes_nothing(notebook) || edited.is_unchanged()) {
         draft.notices.push(Notice::Unchanged);
         let view = ViewBuilder::build(
             ViewRequest {
@@ -158,7 +257,7 @@ fn change_loaded(
             notebook,
         );
         store_view_baseline(&view, request.baselines);
-        return Ok(Some(ChangeOutcome {
+        let outcome = ChangeOutcome {
             path: path.to_owned(),
             before: Some(notebook.revision()),
             after: notebook.revision(),
@@ -171,21 +270,17 @@ fn change_loaded(
             focus: view.cell,
             removed: None,
             notices: draft.notices,
-        }));
+        };
+        return Ok(Some((outcome, None)));
     }
-    let old = ReplacedFile {
-        stamp: loaded.stamp,
-        metadata: &loaded.metadata,
-        revision: notebook.revision(),
-    };
-    save_and_verify(path, request, notebook, Some(&old), draft, &edited)
+    save_and_verify(path, request, notebook, Some(old), draft, &edited)
 }
 
 fn create_notebook(
     path: &Path,
     request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
-) -> Result<Option<ChangeOutcome>, NotebookError> {
+) -> Result<Option<SavedChange>, NotebookError> {
     let dir = super::os::parent_dir(path);
     if !dir.is_dir() {
         return Err(NotebookError::NoDirectory {
@@ -215,11 +310,14 @@ fn save_and_verify(
     old: Option<&ReplacedFile<'_>>,
     draft: Draft,
     edited: &EditedNotebook<'_>,
-) -> Result<Option<ChangeOutcome>, NotebookError> {
+) -> Result<Option<SavedChange>, NotebookError> {
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
-    let chunks = edited.chunks().map(Chunk::Bytes);
+    let chunks = &mut |write: ChunkWriter<'_>| {
+        let mut chunks = edited.chunks();
+        chunks.try_for_each(|chunk| write(Chunk::Bytes(chunk)))
+    };
     let outcome = save(path, old, chunks, request.guard, on_step)?;
-    let Some((revision, guard_notices, _lock)) = outcome.into_saved() else {
+    let Some(written) = outcome.into_written() else {
         return Ok(None);
     };
     let view = build_view(
@@ -229,7 +327,7 @@ fn save_and_verify(
             ..ViewRequest::default()
         },
     )?;
-    if view.revision != revision {
+    if view.revision != written.revision {
         return Err(NotebookError::NotReadBack {
             path: path.to_owned(),
         });
@@ -244,10 +342,10 @@ fn save_and_verify(
     tally.changed -= edited.unchanged_cells;
     tally.kept += edited.unchanged_cells;
     notices.extend(edited.notices.iter().cloned());
-    notices.extend(guard_notices);
-    Ok(Some(ChangeOutcome {
+    notices.extend(written.notices);
+    let outcome = ChangeOutcome {
         path: path.to_owned(),
-        before: old.map(|old| old.revision),
+        before: old.map(|_| notebook.revision()),
         after: view.revision,
         count: view.count,
         tally,
@@ -261,7 +359,8 @@ fn save_and_verify(
         focus: view.cell,
         removed: draft.removed.map(|index| CellSummary::new(notebook, index)),
         notices,
-    }))
+    };
+    Ok(Some((outcome, written.detached)))
 }
 
 fn find_baseline(
@@ -381,7 +480,7 @@ pub fn upgrade(
     path: &Path,
     request: ChangeRequest<'_>,
 ) -> Result<(Option<UpgradeOutcome>, Revision, Vec<Notice>), NotebookError> {
-    for _ in 0..ATTEMPT_LIMIT {
+    for () in Attempts::new() {
         let LockedFile {
             path,
             bytes,
@@ -404,22 +503,30 @@ pub fn upgrade(
         let outcome = save(
             path,
             Some(&old),
-            std::iter::once(Chunk::Bytes(&new)),
+            &mut |write| write(Chunk::Bytes(&new)),
             request.guard,
             on_step,
         )?;
-        if let Some((written, notices, _lock)) = outcome.into_saved() {
+        if let Some(written) = outcome.into_written() {
             let view = build_view(path, ViewRequest::default())?;
-            if view.revision != written {
+            if view.revision != written.revision {
                 return Err(NotebookError::NotReadBack {
                     path: path.to_owned(),
                 });
             }
             store_view_baseline(&view, request.baselines);
             if let Some(baselines) = request.baselines {
-                baselines.history().record_change(path, &bytes, written);
+                let history = baselines.history();
+                history.record_change(path, &bytes, written.revision);
             }
-            return Ok((Some(upgraded), written, notices));
+            let mut notices = written.notices;
+            notices.extend(report_late_write(
+                path,
+                request.baselines,
+                written.detached,
+                written.revision,
+            ));
+            return Ok((Some(upgraded), written.revision, notices));
         }
     }
     Err(NotebookError::Busy {

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::os::FileStamp;
+use super::save::ReplacedFile;
 use crate::baseline::Baselines;
 use crate::document::Notebook;
 use crate::error::{FormatError, NotebookError, Notice};
@@ -32,6 +33,17 @@ pub(crate) struct LoadedNotebook {
     pub(crate) notebook: Notebook,
     pub(crate) stamp: FileStamp,
     pub(crate) metadata: fs::Metadata,
+}
+
+impl LoadedNotebook {
+    /// The file, to be replaced.
+    pub(crate) fn to_replace(&self) -> ReplacedFile<'_> {
+        ReplacedFile {
+            stamp: self.stamp,
+            metadata: &self.metadata,
+            revision: self.notebook.revision(),
+        }
+    }
 }
 
 /// Loads a whole notebook.
@@ -238,6 +250,8 @@ pub(crate) fn read_when_stable<T>(
             // A file may look like this while another program is writing it.
             Err(ScanError::Format(error)) if error.is_not_json() => Some(error),
             Err(ScanError::Format(error)) => return Err(format_error(path, error)),
+            // Shorter than it was a moment ago.
+            Err(ScanError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(ScanError::Io(error)) => return Err(read_error(path, error)),
         };
         let metadata = fs::metadata(path).map_err(|error| read_error(path, error))?;

@@ -53,6 +53,14 @@ impl FileStamp {
     }
 }
 
+/// The largest number of writers that replace one path at the same time. They exclude each other by a lock on the file,
+/// except while another program replaces it.
+const NAME_COUNT: usize = 8;
+/// A temporary file that nobody has locked for this long is left over from a crash.
+const ABANDONED_TIMEOUT: Duration = Duration::from_millis(100);
+/// On a file system without locks, a temporary file of this age is left over from a crash.
+const SAVE_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// A file that is written next to the one it will replace.
 #[derive(Debug)]
 pub(crate) struct TempFile {
@@ -60,88 +68,143 @@ pub(crate) struct TempFile {
     /// Its path, once it has a name. Until then the kernel removes it with the process, however
     /// that ends.
     path: Option<PathBuf>,
-    name: PathBuf,
+    names: [PathBuf; NAME_COUNT],
 }
 
 impl TempFile {
     /// Creates a temporary file in the directory of `target`, readable only by the owner.
     pub(crate) fn create(target: &Path) -> io::Result<Self> {
         let dir = parent_dir(target);
-        let name = dir.join(temp_name(target));
+        let names = std::array::from_fn(|number| dir.join(temp_name(target, number)));
         if let Some(file) = open_unnamed(dir) {
             return Ok(Self {
                 file,
                 path: None,
-                name,
+                names,
             });
         }
-        // Left over from a crash: the lock on the target excludes other users.
-        remove_if_exists(&name)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&name)?;
+        let (file, path) = with_free_name(&names, |name| {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(name)
+        })?;
         Ok(Self {
             file,
-            path: Some(name.clone()),
-            name,
+            path: Some(path),
+            names,
         })
     }
 
-    /// Links the file to its temporary name, unless it already has one.
-    fn ensure_named(&mut self) -> io::Result<&Path> {
+    /// Links the file to a temporary name, unless it already has one. It must be locked: a file that is not is
+    /// taken for a leftover.
+    pub(crate) fn ensure_named(&mut self) -> io::Result<()> {
         if self.path.is_none() {
-            remove_if_exists(&self.name)?;
-            link_unnamed(&self.file, &self.name)?;
+            let ((), path) = with_free_name(&self.names, |name| link_unnamed(&self.file, name))?;
+            self.path = Some(path);
         }
-        Ok(self.path.insert(self.name.clone()))
-    }
-
-    /// Replaces `target` with this file, atomically for every reader. If the file system can swap
-    /// two names, the old file stays under the temporary name until this is dropped, and
-    /// [`TempFile::undo_replace`] can restore it.
-    pub(crate) fn replace(&mut self, target: &Path) -> io::Result<()> {
-        let name = self.ensure_named()?.to_owned();
-        if swap_names(&name, target).is_ok() {
-            return Ok(());
-        }
-        fs::rename(&name, target)?;
-        self.path = None;
         Ok(())
     }
 
-    /// The state of the old file, if it can still be restored.
-    pub(crate) fn replaced_stamp(&self) -> Option<io::Result<FileStamp>> {
-        let path = self.path.as_ref()?;
-        Some(fs::symlink_metadata(path).map(|metadata| FileStamp::from_metadata(&metadata)))
+    /// Its path, if it has one. After [`TempFile::exchange`] this is the replaced file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
-    /// Undoes [`TempFile::replace`].
-    pub(crate) fn undo_replace(&mut self, target: &Path) -> io::Result<()> {
+    /// Exchanges this file, or what was exchanged before, with the one at `target`, atomically for every reader.
+    pub(crate) fn exchange(&self, target: &Path) -> io::Result<()> {
         match &self.path {
             Some(name) => swap_names(name, target),
             None => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    /// Publishes the file at a path where none exists. Fails if there is one by now.
-    pub(crate) fn publish_new(mut self, target: &Path) -> io::Result<()> {
-        if self.path.is_none() {
-            return link_unnamed(&self.file, target);
+    /// Replaces `target` with this file, atomically for every reader.
+    pub(crate) fn rename(&mut self, target: &Path) -> io::Result<()> {
+        if let Some(name) = &self.path {
+            fs::rename(name, target)?;
+            self.path = None;
         }
-        let name = self.ensure_named()?.to_owned();
-        fs::hard_link(name, target)
+        Ok(())
+    }
+
+    /// Whether the temporary name still is, or is again, that of this file.
+    pub(crate) fn is_own_file(&self) -> io::Result<bool> {
+        let Some(path) = &self.path else {
+            return Ok(false);
+        };
+        let own = FileStamp::from_metadata(&self.file.metadata()?);
+        let named = FileStamp::from_metadata(&fs::symlink_metadata(path)?);
+        Ok(named.is_same_file(&own))
+    }
+
+    /// Publishes the file at a path where none exists. Fails if there is one by now.
+    pub(crate) fn publish_new(self, target: &Path) -> io::Result<()> {
+        match &self.path {
+            None => link_unnamed(&self.file, target),
+            Some(name) => fs::hard_link(name, target),
+        }
     }
 }
 
 impl Drop for TempFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // `drop` cannot report an error; the next save removes the file.
+            // `drop` cannot report an error; a later save removes the file.
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// Calls `create` with the first name that is free, and removes files that a crash has left.
+fn with_free_name<T>(
+    names: &[PathBuf],
+    create: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(T, PathBuf)> {
+    for name in names {
+        let created = match create(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !remove_abandoned(name)? {
+                    continue;
+                }
+                create(name)
+            }
+            other => other,
+        };
+        match created {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return Ok((other?, name.clone())),
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Removes a temporary file if its writer has crashed. A writer locks the new file before it has a name and holds a
+/// lock on the old one; only a file of another program is not locked, as long as it takes to put it back.
+fn remove_abandoned(name: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(name) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Ok(false),
+        Err(_) => return Ok(true),
+    }
+    let Ok(file) = open(name) else {
+        return Ok(true);
+    };
+    let found = FileStamp::from_metadata(&file.metadata()?);
+    match file.try_lock() {
+        Ok(()) => std::thread::sleep(ABANDONED_TIMEOUT),
+        Err(fs::TryLockError::WouldBlock) => return Ok(false),
+        // A file system without locks.
+        Err(fs::TryLockError::Error(_)) if found.is_younger_than(SAVE_TIMEOUT) => return Ok(false),
+        Err(fs::TryLockError::Error(_)) => {}
+    }
+    let is_same = fs::symlink_metadata(name)
+        .is_ok_and(|now| FileStamp::from_metadata(&now).is_same_file(&found));
+    if is_same {
+        fs::remove_file(name)?;
+    }
+    Ok(is_same)
 }
 
 /// Swaps the names of two files atomically.
@@ -157,13 +220,6 @@ fn swap_names(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn remove_if_exists(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// The directory of a file.
 pub(crate) fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
@@ -172,13 +228,13 @@ pub(crate) fn parent_dir(path: &Path) -> &Path {
     }
 }
 
-/// The name of the temporary file: short, hidden, and always the same for one target, so that the
-/// next save finds and replaces a leftover.
-fn temp_name(target: &Path) -> String {
+/// A name of a temporary file: short, hidden, and one of a few for one target, so that a later save
+/// finds and removes a leftover.
+fn temp_name(target: &Path, number: usize) -> String {
     use std::os::unix::ffi::OsStrExt;
     let name = target.file_name().unwrap_or_default();
     format!(
-        ".cellwright-{:016x}.tmp",
+        ".cellwright-{:016x}-{number}.tmp",
         twox_hash::XxHash3_128::oneshot(name.as_bytes()) & u128::from(u64::MAX)
     )
 }

@@ -5,28 +5,28 @@
 //! if its source is unchanged, and is left alone otherwise.
 
 mod locate;
+mod splice;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::debug;
 
 use self::locate::locate_cells;
-use super::change::resolve_target;
+use self::splice::write_spliced;
+use super::attempts::Attempts;
+use super::change::{report_late_write, resolve_target, store_late_write};
 use super::guard::GuardRequest;
 use super::lock::lock;
 use super::os::FileStamp;
-use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
-use super::survey::{Survey, survey};
+use super::replace::DetachedFile;
+use super::save::{Chunk, ChunkWriter, ReplacedFile, SaveOutcome, SaveStep, save};
+use super::survey::{Survey, survey, survey_open_file};
+use crate::baseline::Baselines;
 use crate::error::{NotebookError, Notice};
-use crate::json::format::format_at_depth;
-use crate::json::object;
-use crate::json::style::Style;
-use crate::layout::CELL_DEPTH;
 use crate::revision::Revision;
-use crate::span::Span;
 
 /// The results of one cell.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,63 @@ pub enum Segment {
     },
 }
 
+/// The results of cells. Those of all cells may not be in memory at the same time.
+pub trait CellUpdates {
+    /// The number of updates.
+    fn count(&self) -> usize;
+
+    /// Index in the base survey of the cell of update `at`.
+    fn cell(&self, at: usize) -> usize;
+
+    /// Update `at`.
+    fn update(&self, at: usize) -> CellUpdate;
+}
+
+impl<T: AsRef<[CellUpdate]>> CellUpdates for T {
+    fn count(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    fn cell(&self, at: usize) -> usize {
+        self.as_ref()[at].cell
+    }
+
+    fn update(&self, at: usize) -> CellUpdate {
+        self.as_ref()[at].clone()
+    }
+}
+
+/// Files that saves have replaced. Another program may have one of them open and write into it.
+#[derive(Debug, Default)]
+pub struct DetachedFiles(Mutex<Vec<DetachedFile>>);
+
+/// A file that was replaced longer ago is not watched.
+const DETACHED_LIMIT: usize = 4;
+
+impl DetachedFiles {
+    fn push(&self, file: Option<DetachedFile>) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.extend(file);
+        let surplus = files.len().saturating_sub(DETACHED_LIMIT);
+        files.drain(..surplus);
+    }
+
+    /// Whether another program has written into one of the files since it was replaced.
+    pub fn has_changes(&self) -> bool {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().any(DetachedFile::is_changed)
+    }
+
+    /// A file that another program has written into since it was replaced, or since the last call.
+    fn find_changed(&self) -> Option<(Revision, File)> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter_mut().find_map(|file| {
+            let revision = file.changed_revision().ok()??;
+            Some((revision, file.rewound().ok()?))
+        })
+    }
+}
+
 /// The results to write, and the target.
 #[derive(Clone, Copy)]
 pub struct RecordRequest<'r> {
@@ -65,13 +122,17 @@ pub struct RecordRequest<'r> {
     /// The notebook at the time when the executed sources were read.
     pub base: &'r Survey,
     /// The results of the cells.
-    pub updates: &'r [CellUpdate],
+    pub updates: &'r dyn CellUpdates,
     /// Members to set in the notebook's metadata: names and JSON values.
     pub metadata: &'r [(&'static str, String)],
     /// The expected revision; any other was written by another program.
     pub expected: Revision,
     /// Asked before the file is replaced.
     pub guard: GuardRequest<'r>,
+    /// The files that earlier calls have replaced; receives the file that this call replaces.
+    pub detached: &'r DetachedFiles,
+    /// Stores the text of another program that cannot be merged.
+    pub baselines: Option<&'r Baselines>,
     /// Called before each step of the save. An error counts as a failure of that step; tests use
     /// this.
     pub on_step: Option<&'r dyn Fn(SaveStep) -> io::Result<()>>,
@@ -103,21 +164,65 @@ pub enum CellConflict {
     Missing,
 }
 
-/// How often to start again if another program keeps changing the file.
-const ATTEMPT_LIMIT: usize = 5;
-
 /// Writes the results of executed cells into their notebook.
 pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError> {
-    for _ in 0..ATTEMPT_LIMIT {
-        let path = resolve_existing(request.path)?;
-        let _lock = lock(&path)?;
-        if let Some(recorded) = try_record(&path, request)? {
-            return Ok(recorded);
+    let mut notices = Vec::new();
+    let mut last: Option<RecordReport> = None;
+    let mut late = request.detached.find_changed();
+    let mut attempts = Attempts::new();
+    while attempts.next().is_some() {
+        let found = resolve_existing(request.path).and_then(|path| Ok((lock(&path)?, path)));
+        let (_lock, path) = match found {
+            Err(NotebookError::NotFound { .. }) if attempts.may_return() => continue,
+            other => other?,
+        };
+        attempts.found();
+        let expected = last
+            .as_ref()
+            .map_or(request.expected, |report| report.survey.revision());
+        let merged = last.take().is_some_and(|report| report.merged);
+        let current = survey(&path)?;
+        let theirs = late.as_ref().and_then(|(_, file)| {
+            let is_ours = current.revision() == expected;
+            is_ours.then(|| survey_open_file(file).ok()).flatten()
+        });
+        if let (Some((_, file)), None) = (&late, &theirs) {
+            let content = read_all(file).unwrap_or_default();
+            let (baselines, after) = (request.baselines, current.revision());
+            notices.push(store_late_write(&path, baselines, &content, after));
+            late = None;
+        }
+        let Some(mut recorded) = try_record(&path, request, current, theirs)? else {
+            continue;
+        };
+        recorded.merged |= merged;
+        // A program that had the old file open may just have written into it.
+        late = request.detached.find_changed();
+        last = Some(recorded);
+        if late.is_none() {
+            break;
         }
     }
-    Err(NotebookError::Busy {
-        path: request.path.to_owned(),
-    })
+    let Some(mut recorded) = last else {
+        return Err(NotebookError::Busy {
+            path: request.path.to_owned(),
+        });
+    };
+    if let Some((_, file)) = late {
+        let content = read_all(&file).unwrap_or_default();
+        let after = recorded.survey.revision();
+        let notice = store_late_write(request.path, request.baselines, &content, after);
+        notices.push(notice);
+    }
+    recorded.notices.extend(notices);
+    Ok(recorded)
+}
+
+fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    io::Seek::rewind(&mut file)?;
+    io::Read::read_to_end(&mut file, &mut content)?;
+    Ok(content)
 }
 
 /// Copies a notebook byte for byte, replacing an existing file. Returns the copy, and the notices of the guard.
@@ -126,7 +231,7 @@ pub fn copy(
     to: &Path,
     guard: GuardRequest<'_>,
 ) -> Result<(Survey, Vec<Notice>), NotebookError> {
-    for _ in 0..ATTEMPT_LIMIT {
+    for () in Attempts::new() {
         let target = resolve_target(to)?;
         let failed = |source| NotebookError::Io {
             step: "read",
@@ -150,16 +255,20 @@ pub fn copy(
             metadata: attributes,
             revision: *revision,
         });
-        let all = Chunk::Stored(&from.file, 0, from.stamp.size);
         // A file that is rewritten in place during the copy would give a mixture.
         let on_step = |step: SaveStep| match step {
             SaveStep::Publish if was_modified(from)? => Err(io::ErrorKind::ResourceBusy.into()),
             _ => Ok(()),
         };
-        let chunks = [all].into_iter();
+        let chunks =
+            &mut |write: ChunkWriter<'_>| write(Chunk::Stored(&from.file, 0, from.stamp.size));
         match save(&target.path, old.as_ref(), chunks, guard, &on_step) {
-            Ok(SaveOutcome::Written { notices, .. }) => {
-                return Ok((survey(&target.path)?, notices));
+            Ok(SaveOutcome::Written(written)) => {
+                let copied = survey(&target.path)?;
+                let mut notices = written.notices;
+                let (detached, after) = (written.detached, written.revision);
+                notices.extend(report_late_write(&target.path, None, detached, after));
+                return Ok((copied, notices));
             }
             Ok(SaveOutcome::Unchanged { .. }) => return Ok((survey(&target.path)?, Vec::new())),
             Ok(SaveOutcome::ChangedOnDisk) | Err(NotebookError::Exists { .. }) => {}
@@ -187,38 +296,43 @@ fn resolve_existing(path: &Path) -> Result<PathBuf, NotebookError> {
     Ok(target.path)
 }
 
-/// Returns `None` if the file changed during the save.
+/// Writes the results into `theirs`, or into the current file, and puts the result in place. Returns `None` if the
+/// file changed during the save.
 fn try_record(
     path: &Path,
     request: RecordRequest<'_>,
+    current: Survey,
+    theirs: Option<Survey>,
 ) -> Result<Option<RecordReport>, NotebookError> {
-    let now = survey(path)?;
-    let merged = now.revision() != request.expected;
-    let (cell_indexes, conflicts) = locate_cells(request.base, request.updates, &now);
-    let splices = splices(&now, request, &cell_indexes);
+    let merged = theirs.is_some() || current.revision() != request.expected;
+    let now = theirs.as_ref().unwrap_or(&current);
+    let (cell_indexes, conflicts) = locate_cells(request.base, request.updates, now);
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
     let old = ReplacedFile {
-        stamp: now.stamp,
-        metadata: &now.attributes,
-        revision: now.revision(),
+        stamp: current.stamp,
+        metadata: &current.attributes,
+        revision: current.revision(),
     };
-    let chunks = chunks(&now, &splices);
+    let chunks = &mut |write: ChunkWriter<'_>| write_spliced(now, request, &cell_indexes, write);
     let outcome = match save(path, Some(&old), chunks, request.guard, on_step) {
         // A program that rewrites a file in place truncates it first.
         Err(NotebookError::Io { source, .. })
             if source.kind() == io::ErrorKind::UnexpectedEof
-                && was_modified(&now).unwrap_or(false) =>
+                && was_modified(now).unwrap_or(false) =>
         {
             return Ok(None);
         }
         other => other?,
     };
-    let Some((revision, notices, lock)) = outcome.into_saved() else {
+    // Only one survey of a large notebook is in memory at a time.
+    drop((current, theirs));
+    let Some(written) = outcome.into_written() else {
         return Ok(None);
     };
-    let changed = lock.is_some();
+    let changed = written.lock.is_some();
     let survey = survey(path)?;
-    if survey.revision() != revision {
+    request.detached.push(written.detached);
+    if survey.revision() != written.revision {
         // Another program replaced the file after the save: write into the new one.
         return Ok(None);
     }
@@ -235,164 +349,8 @@ fn try_record(
         merged,
         conflicts,
         cell_indexes,
-        notices,
+        notices: written.notices,
     }))
-}
-
-/// A span of the old file, and its replacement.
-type Splice = (Span, Vec<Segment>);
-
-fn splices(
-    now: &Survey,
-    request: RecordRequest<'_>,
-    cell_indexes: &[Option<usize>],
-) -> Vec<Splice> {
-    let mut splices = Vec::new();
-    let style = now.style();
-    for (update, index) in request.updates.iter().zip(cell_indexes) {
-        let Some(cell) = index.map(|index| &now.cells[index]) else {
-            continue;
-        };
-        let count = update
-            .execution_count
-            .map_or_else(|| "null".to_owned(), |count| count.to_string());
-        let mut missing = Vec::new();
-        let mut set = |name: &str, span: Span, value: Vec<Segment>| {
-            if span.is_empty() {
-                missing.push(text_segment(&format!(
-                    "{}\"{name}\"{}",
-                    style.between(CELL_DEPTH),
-                    style.colon
-                )));
-                missing.extend(value);
-            } else {
-                splices.push((span, value));
-            }
-        };
-        set(
-            "execution_count",
-            cell.spans.execution_count,
-            vec![text_segment(&count)],
-        );
-        let outputs = if update.outputs.is_empty() {
-            vec![text_segment("[]")]
-        } else {
-            update.outputs.clone()
-        };
-        set("outputs", cell.spans.outputs, outputs);
-        if let Some((name, value)) = &update.metadata {
-            let metadata = set_member(&cell.metadata, name, value, style, CELL_DEPTH);
-            set(
-                "metadata",
-                cell.spans.metadata,
-                vec![bytes_segment(metadata)],
-            );
-        }
-        if !missing.is_empty() {
-            splices.push((Span::new(cell.spans.end, cell.spans.end), missing));
-        }
-    }
-    if !request.metadata.is_empty() {
-        let mut metadata = now.metadata().to_vec();
-        for (name, value) in request.metadata {
-            // A concurrent change by another program wins.
-            if compact_member(request.base.metadata(), name) == compact_member(now.metadata(), name)
-            {
-                metadata = set_member(&metadata, name, value, style, 1);
-            }
-        }
-        let at = now.spans.metadata;
-        if metadata.is_empty() {
-            // There is no metadata, and none to add.
-        } else if at.is_empty() {
-            // After the cells, which exist, so a comma is right.
-            let name = format!("{}\"metadata\"{}", style.between(1), style.colon);
-            let end = now.spans.cells.end();
-            splices.push((
-                Span::new(end, end),
-                vec![text_segment(&name), bytes_segment(metadata)],
-            ));
-        } else {
-            splices.push((at, vec![bytes_segment(metadata)]));
-        }
-    }
-    splices.sort_by_key(|(span, _)| (span.start, span.end));
-    splices
-}
-
-/// The object with a member set. Any other value becomes an object. Everything else keeps its
-/// bytes.
-fn set_member(object: &[u8], name: &str, value: &str, style: &Style, depth: usize) -> Vec<u8> {
-    let formatted = format_at_depth(value.as_bytes(), style, depth + 1);
-    let members = object::members(object, Span::new(0, object.len()));
-    if let Some(member) = object::find_member(&members, name) {
-        let (before, after) = (member.value.start(), member.value.end());
-        return [&object[..before], &formatted[..], &object[after..]].concat();
-    }
-    let named = [format!("\"{name}\"{}", style.colon).as_bytes(), &formatted].concat();
-    // Sorted by name, as in Jupyter.
-    let predecessor = members
-        .iter()
-        .rev()
-        .find(|member| member.name.as_str() < name);
-    match (predecessor, members.first()) {
-        (Some(member), _) => {
-            let at = member.value.end();
-            let between = style.between(depth + 1);
-            [&object[..at], between.as_bytes(), &named, &object[at..]].concat()
-        }
-        (None, Some(first)) => {
-            let at = first.key.start();
-            let between = style.between(depth + 1);
-            [&object[..at], &named, between.as_bytes(), &object[at..]].concat()
-        }
-        (None, None) => {
-            let (open, close) = (style.line(depth + 1), style.line(depth));
-            [b"{", open.as_bytes(), &named, close.as_bytes(), b"}"].concat()
-        }
-    }
-}
-
-/// The value of a member, without white space.
-fn compact_member(object: &[u8], name: &str) -> Option<Vec<u8>> {
-    let dense = Style {
-        newline: String::new(),
-        colon: ":".to_owned(),
-        comma: ",".to_owned(),
-        ..Style::default()
-    };
-    let members = object::members(object, Span::new(0, object.len()));
-    let value = object::find_member(&members, name)?.value;
-    Some(format_at_depth(&object[value.range()], &dense, 0))
-}
-
-fn text_segment(text: &str) -> Segment {
-    Segment::Bytes(text.as_bytes().into())
-}
-
-fn bytes_segment(bytes: Vec<u8>) -> Segment {
-    Segment::Bytes(bytes.into())
-}
-
-/// The new file: the old one around the replaced spans.
-fn chunks<'c>(now: &'c Survey, splices: &'c [Splice]) -> impl Iterator<Item = Chunk<'c>> {
-    let mut chunks = Vec::new();
-    let mut done = 0;
-    let old = |from: usize, to: usize| Chunk::Stored(&now.file, from as u64, (to - from) as u64);
-    for (span, segments) in splices {
-        chunks.push(old(done, span.start()));
-        chunks.extend(segments.iter().map(|segment| match segment {
-            Segment::Bytes(bytes) => Chunk::Bytes(bytes),
-            Segment::Stored {
-                file,
-                start,
-                length,
-            } => Chunk::Stored(file, *start, *length),
-        }));
-        done = span.end();
-    }
-    chunks.push(old(done, usize::try_from(now.stamp.size).unwrap_or(done)));
-    chunks.into_iter()
 }
 
 impl Segment {

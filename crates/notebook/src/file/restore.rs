@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::change::{ChangeRequest, LockedFile, lock_and_load};
+use super::change::{ChangeRequest, LockedFile, lock_and_load, report_late_write};
 use super::load;
-use super::save::{Chunk, ReplacedFile, save};
+use super::save::{Chunk, ChunkWriter, ReplacedFile, save};
 use crate::baseline::{Direction, HistoryStep, NoStep};
 use crate::document::Notebook;
 use crate::error::{NotebookError, Notice};
@@ -75,14 +75,17 @@ pub fn restore(
         revision,
     };
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
-    let chunks = std::iter::once(Chunk::Bytes(&content));
+    let chunks = &mut |write: ChunkWriter<'_>| write(Chunk::Bytes(&content));
     let outcome = save(path, Some(&replaced), chunks, request.guard, on_step)?;
-    let Some((_, notices, _lock)) = outcome.into_saved() else {
+    let Some(written) = outcome.into_written() else {
         return Err(NotebookError::Busy {
             path: path.to_owned(),
         });
     };
     history.take_step(path, direction).ok();
+    let mut notices = written.notices;
+    let (detached, after) = (written.detached, written.revision);
+    notices.extend(report_late_write(path, request.baselines, detached, after));
     Ok(RestoreOutcome::Restored(Box::new(Restored {
         old,
         new,

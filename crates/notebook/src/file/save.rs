@@ -4,12 +4,11 @@
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use super::guard::{GuardRequest, WritePermit};
-use super::load::hash_file;
 use super::lock::Lock;
 use super::os::{self, FileStamp, TempFile};
+use super::replace::{CheckedFile, DetachedFile, replace};
 use crate::error::{NotebookError, Notice};
 use crate::revision::{Digest, Revision};
 
@@ -28,7 +27,9 @@ pub enum SaveStep {
     Check,
     /// Put the new file in place.
     Publish,
-    /// Check that the old file was not written to until it was replaced.
+    /// Exchange the names of the files. Programs that open one of them wait, also the caller.
+    Exchange,
+    /// The new file is in place; the old one may still be written to.
     Recheck,
     /// Flush the directory.
     SyncDir,
@@ -46,29 +47,37 @@ pub(crate) struct ReplacedFile<'o> {
 
 /// The result of a save.
 pub(crate) enum SaveOutcome {
-    Written {
-        revision: Revision,
-        /// Notices of the guard.
-        notices: Vec<Notice>,
-        /// Excludes other writers until the content was read back.
-        _lock: Lock,
-    },
+    Written(WrittenFile),
     /// The file already has this content; nothing was written.
-    Unchanged { revision: Revision },
+    Unchanged {
+        revision: Revision,
+    },
     /// Another program changed the file since it was loaded; nothing was written.
     ChangedOnDisk,
 }
 
+/// A file that was written.
+pub(crate) struct WrittenFile {
+    pub(crate) revision: Revision,
+    /// Notices of the guard.
+    pub(crate) notices: Vec<Notice>,
+    /// Excludes other writers until the content was read back.
+    pub(crate) lock: Option<Lock>,
+    /// The file that was replaced.
+    pub(crate) detached: Option<DetachedFile>,
+}
+
 impl SaveOutcome {
-    /// Revision, notices of the guard and lock of the file with the new content; `None` if another program changed it.
-    pub(crate) fn into_saved(self) -> Option<(Revision, Vec<Notice>, Option<Lock>)> {
+    /// The file with the new content, without a lock if nothing was written; `None` if another program changed it.
+    pub(crate) fn into_written(self) -> Option<WrittenFile> {
         match self {
-            Self::Written {
+            Self::Written(written) => Some(written),
+            Self::Unchanged { revision } => Some(WrittenFile {
                 revision,
-                notices,
-                _lock: lock,
-            } => Some((revision, notices, Some(lock))),
-            Self::Unchanged { revision } => Some((revision, Vec::new(), None)),
+                notices: Vec::new(),
+                lock: None,
+                detached: None,
+            }),
             Self::ChangedOnDisk => None,
         }
     }
@@ -82,11 +91,14 @@ pub(crate) enum Chunk<'c> {
     Stored(&'c fs::File, u64, u64),
 }
 
-/// Writes `chunks` to `target`, replacing `old` or creating a new file.
-pub(crate) fn save<'c>(
+/// Receives the chunks of the new content in order.
+pub(crate) type ChunkWriter<'w> = &'w mut dyn FnMut(Chunk<'_>) -> io::Result<()>;
+
+/// Writes the content that `chunks` passes on to `target`, replacing `old` or creating a new file.
+pub(crate) fn save(
     target: &Path,
     old: Option<&ReplacedFile<'_>>,
-    chunks: impl Iterator<Item = Chunk<'c>>,
+    chunks: &mut dyn FnMut(ChunkWriter<'_>) -> io::Result<()>,
     guard: GuardRequest<'_>,
     on_step: StepHook<'_>,
 ) -> Result<SaveOutcome, NotebookError> {
@@ -106,6 +118,8 @@ pub(crate) fn save<'c>(
     on_step(SaveStep::Create).map_err(in_dir())?;
     let mut temp = TempFile::create(target)
         .map_err(failed("create a temporary file in the directory", dir))?;
+    // The next writer locks the file that it finds: this one.
+    let lock = Lock::acquire_new(&temp.file).map_err(in_dir())?;
     let revision = write_chunks(&temp, chunks, on_step).map_err(in_dir())?;
     if old.is_some_and(|old| old.revision == revision) {
         return Ok(SaveOutcome::Unchanged { revision });
@@ -125,51 +139,50 @@ pub(crate) fn save<'c>(
     };
     on_step(SaveStep::Check).map_err(failed("read", target))?;
     let checked = match old {
-        Some(old) => stamp_if_unchanged(target, old).map_err(failed("read", target))?,
+        Some(old) => match CheckedFile::open(target, old).map_err(failed("read", target))? {
+            None => return Ok(SaveOutcome::ChangedOnDisk),
+            checked => checked,
+        },
         None => None,
     };
-    if old.is_some() && checked.is_none() {
-        return Ok(SaveOutcome::ChangedOnDisk);
-    }
     on_step(SaveStep::Publish).map_err(failed("replace", target))?;
-    // The next writer locks the file that it finds: this one.
-    let lock = Lock::acquire_new(&temp.file).map_err(in_dir())?;
-    if let Some(checked) = checked {
-        temp.replace(target).map_err(failed("replace", target))?;
-        // A program that writes in place may have written to the old file after the check. Then
-        // the old file is restored and the change starts again.
-        on_step(SaveStep::Recheck).map_err(not_durable)?;
-        if let Some(Ok(replaced)) = temp.replaced_stamp()
-            && !replaced.has_same_content(&checked)
-            && temp.undo_replace(target).is_ok()
-        {
-            return Ok(SaveOutcome::ChangedOnDisk);
+    let detached = match checked {
+        Some(checked) => {
+            let replaced = replace(&mut temp, target, checked, on_step);
+            let Some(detached) = replaced.map_err(failed("replace", target))? else {
+                return Ok(SaveOutcome::ChangedOnDisk);
+            };
+            on_step(SaveStep::Recheck).map_err(not_durable)?;
+            Some(detached)
         }
-    } else {
-        temp.publish_new(target)
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::AlreadyExists => NotebookError::Exists {
-                    path: target.to_owned(),
-                },
-                _ => failed("create", target)(source),
-            })?;
-    }
+        None => {
+            temp.publish_new(target)
+                .map_err(|source| match source.kind() {
+                    io::ErrorKind::AlreadyExists => NotebookError::Exists {
+                        path: target.to_owned(),
+                    },
+                    _ => failed("create", target)(source),
+                })?;
+            None
+        }
+    };
     on_step(SaveStep::SyncDir)
         .and_then(|()| os::sync_dir(dir))
         .map_err(not_durable)?;
     if let Some(on_written) = permit.on_written {
         on_written();
     }
-    Ok(SaveOutcome::Written {
+    Ok(SaveOutcome::Written(WrittenFile {
         revision,
         notices: permit.notices,
-        _lock: lock,
-    })
+        lock: Some(lock),
+        detached,
+    }))
 }
 
-fn write_chunks<'c>(
+fn write_chunks(
     temp: &TempFile,
-    chunks: impl Iterator<Item = Chunk<'c>>,
+    chunks: &mut dyn FnMut(ChunkWriter<'_>) -> io::Result<()>,
     on_step: StepHook<'_>,
 ) -> io::Result<Revision> {
     const BUFFER_SIZE: usize = 256 * 1024;
@@ -181,40 +194,21 @@ fn write_chunks<'c>(
         out.write_all(bytes)
     };
     let mut buffer = Vec::new();
-    for chunk in chunks {
-        match chunk {
-            Chunk::Bytes(bytes) => bytes.chunks(BUFFER_SIZE).try_for_each(&mut write_part)?,
-            Chunk::Stored(file, start, length) => {
-                let end = start + length;
-                let mut at = start;
-                while at < end {
-                    let part = BUFFER_SIZE.min(usize::try_from(end - at).unwrap_or(BUFFER_SIZE));
-                    buffer.resize(part, 0);
-                    os::read_at(file, &mut buffer, at)?;
-                    write_part(&buffer)?;
-                    at += part as u64;
-                }
+    chunks(&mut |chunk| match chunk {
+        Chunk::Bytes(bytes) => bytes.chunks(BUFFER_SIZE).try_for_each(&mut write_part),
+        Chunk::Stored(file, start, length) => {
+            let end = start + length;
+            let mut at = start;
+            while at < end {
+                let part = BUFFER_SIZE.min(usize::try_from(end - at).unwrap_or(BUFFER_SIZE));
+                buffer.resize(part, 0);
+                os::read_at(file, &mut buffer, at)?;
+                write_part(&buffer)?;
+                at += part as u64;
             }
+            Ok(())
         }
-    }
+    })?;
     out.flush()?;
     Ok(digest.finish())
-}
-
-/// The state of the file, if it is still the one that was loaded. An equal time stamp proves this
-/// only if it is older than the precision of time stamps; otherwise the content is compared.
-fn stamp_if_unchanged(target: &Path, old: &ReplacedFile<'_>) -> io::Result<Option<FileStamp>> {
-    const TIMESTAMP_GRACE: Duration = Duration::from_millis(50);
-    let metadata = match fs::metadata(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
-    let stamp = FileStamp::from_metadata(&metadata);
-    if stamp == old.stamp && !stamp.is_younger_than(TIMESTAMP_GRACE) {
-        return Ok(Some(stamp));
-    }
-    // A changed time stamp alone (`touch`) is not a change.
-    let mut file = super::os::open(target)?;
-    let same = hash_file(&mut file)? == old.revision;
-    Ok(same.then_some(stamp))
 }

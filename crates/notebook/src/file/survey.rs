@@ -14,7 +14,7 @@ use crate::error::NotebookError;
 use crate::json::style::Style;
 use crate::json::text as json_text;
 use crate::revision::Revision;
-use crate::scan::{self, DocumentSpans, ScanDetail, ScannedCell, Visitor};
+use crate::scan::{self, DocumentSpans, ScanDetail, ScanError, ScannedCell, Visitor};
 use crate::source;
 use crate::span::Span;
 
@@ -24,6 +24,8 @@ pub struct Survey {
     revision: Revision,
     pub(super) spans: DocumentSpans,
     metadata: Vec<u8>,
+    /// Sources, ids and metadata of the cells. One allocation: a notebook may have a million cells.
+    text: String,
     pub(super) cells: Vec<SurveyedCell>,
     style: Style,
     pub(super) stamp: FileStamp,
@@ -32,15 +34,21 @@ pub struct Survey {
     pub(super) file: File,
 }
 
+/// No execution count, or one that no kernel reaches.
+const NO_COUNT: u32 = u32::MAX;
+
 /// One cell, and the spans of its members.
 #[derive(Debug)]
 pub(super) struct SurveyedCell {
     kind: CellKind,
-    id: Option<String>,
-    source: String,
-    /// The value of its `metadata`.
-    pub(super) metadata: Vec<u8>,
-    execution_count: Option<u64>,
+    has_id: bool,
+    /// [`NO_COUNT`] if there is none.
+    execution_count: u32,
+    /// Where the text of the cell is in the text of the survey: id, source, metadata.
+    id_start: u32,
+    source_start: u32,
+    metadata_start: u32,
+    text_end: u32,
     pub(super) spans: MemberSpans,
 }
 
@@ -51,7 +59,14 @@ pub(super) struct MemberSpans {
     pub(super) execution_count: Span,
     pub(super) metadata: Span,
     /// Offset of the end of its last member.
-    pub(super) end: usize,
+    end: u32,
+}
+
+impl MemberSpans {
+    /// Offset of the end of the last member.
+    pub(super) fn end(&self) -> usize {
+        self.end as usize
+    }
 }
 
 /// Surveys a notebook without keeping its outputs in memory, whatever their size.
@@ -65,32 +80,43 @@ pub fn survey(path: &Path) -> Result<Survey, NotebookError> {
 }
 
 fn scan_survey(path: &Path) -> Result<Survey, NotebookError> {
-    read_when_stable(path, |file| {
-        let attributes = file.metadata()?;
-        let mut builder = SurveyBuilder::default();
-        let expected = usize::try_from(attributes.len()).unwrap_or(usize::MAX);
-        let (spans, revision) =
-            scan::scan_stream(file, expected, &mut builder, ScanDetail::SourcesAndMetadata)?;
-        let mut survey = Survey {
-            revision,
-            spans,
-            metadata: builder.metadata,
-            cells: builder.cells,
-            style: Style::default(),
-            stamp: FileStamp::from_metadata(&attributes),
-            attributes,
-            file: file.try_clone()?,
-        };
-        survey.style = detect_style(&survey, builder.non_ascii)?;
-        for index in 0..survey.cells.len() {
-            let span = survey.cells[index].spans.execution_count;
-            let digits = survey.bytes(span)?;
-            survey.cells[index].execution_count = std::str::from_utf8(&digits)
-                .ok()
-                .and_then(|digits| digits.parse().ok());
-        }
-        Ok(survey)
-    })
+    read_when_stable(path, scan_open_file)
+}
+
+/// Surveys a file that is open, from its beginning.
+pub(super) fn survey_open_file(file: &File) -> Result<Survey, ScanError> {
+    let mut file = file.try_clone()?;
+    io::Seek::rewind(&mut file)?;
+    scan_open_file(&mut file)
+}
+
+fn scan_open_file(file: &mut File) -> Result<Survey, ScanError> {
+    let attributes = file.metadata()?;
+    let mut builder = SurveyBuilder::default();
+    let expected = usize::try_from(attributes.len()).unwrap_or(usize::MAX);
+    let (spans, revision) =
+        scan::scan_stream(file, expected, &mut builder, ScanDetail::SourcesAndMetadata)?;
+    builder.text.shrink_to_fit();
+    builder.cells.shrink_to_fit();
+    let mut survey = Survey {
+        revision,
+        spans,
+        metadata: builder.metadata,
+        text: builder.text,
+        cells: builder.cells,
+        style: Style::default(),
+        stamp: FileStamp::from_metadata(&attributes),
+        attributes,
+        file: file.try_clone()?,
+    };
+    survey.style = detect_style(&survey, builder.non_ascii)?;
+    for index in 0..survey.cells.len() {
+        let digits = survey.bytes(survey.cells[index].spans.execution_count)?;
+        let count = std::str::from_utf8(&digits).ok();
+        let count = count.and_then(|digits| digits.parse().ok());
+        survey.cells[index].execution_count = count.unwrap_or(NO_COUNT);
+    }
+    Ok(survey)
 }
 
 impl Survey {
@@ -111,12 +137,14 @@ impl Survey {
 
     /// The `metadata` of cell `index` as JSON; empty if it has none.
     pub fn cell_metadata(&self, index: usize) -> &[u8] {
-        &self.cells[index].metadata
+        self.text_of(index, |cell| (cell.metadata_start, cell.text_end))
+            .as_bytes()
     }
 
     /// The execution count of cell `index`.
     pub fn execution_count(&self, index: usize) -> Option<u64> {
-        self.cells[index].execution_count
+        let count = self.cells[index].execution_count;
+        (count != NO_COUNT).then_some(u64::from(count))
     }
 
     /// The size of the outputs of cell `index` in the file, in bytes.
@@ -132,6 +160,13 @@ impl Survey {
     /// The style of the file.
     pub fn style(&self) -> &Style {
         &self.style
+    }
+
+    fn text_of(&self, index: usize, range: impl Fn(&SurveyedCell) -> (u32, u32)) -> &str {
+        let (start, end) = range(&self.cells[index]);
+        self.text
+            .get(start as usize..end as usize)
+            .unwrap_or_default()
     }
 
     fn bytes(&self, span: Span) -> io::Result<Vec<u8>> {
@@ -151,11 +186,12 @@ impl Cells for Survey {
     }
 
     fn source(&self, index: usize) -> Cow<'_, str> {
-        Cow::Borrowed(&self.cells[index].source)
+        Cow::Borrowed(self.text_of(index, |cell| (cell.source_start, cell.metadata_start)))
     }
 
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
-        self.cells[index].id.as_deref().map(Cow::Borrowed)
+        let id = || self.text_of(index, |cell| (cell.id_start, cell.source_start));
+        self.cells[index].has_id.then(|| Cow::Borrowed(id()))
     }
 }
 
@@ -170,6 +206,7 @@ fn detect_style(survey: &Survey, non_ascii: NonAscii) -> io::Result<Style> {
 
 #[derive(Default)]
 struct SurveyBuilder {
+    text: String,
     cells: Vec<SurveyedCell>,
     metadata: Vec<u8>,
     non_ascii: NonAscii,
@@ -182,29 +219,47 @@ struct NonAscii {
     escaped: bool,
 }
 
+impl SurveyBuilder {
+    /// Offset of the end of the text. It is not longer than the file, which has less than 4 GiB.
+    fn text_end(&self) -> u32 {
+        u32::try_from(self.text.len()).unwrap_or(u32::MAX)
+    }
+}
+
 impl Visitor for SurveyBuilder {
     fn begin_cells(&mut self) {
         self.cells.clear();
+        self.text.clear();
     }
 
     fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>) {
-        let mut text = String::new();
-        if let Some(value) = scanned.source {
-            source::append_text(value, &mut text);
-            self.non_ascii.literal |= !value.is_ascii();
-            self.non_ascii.escaped |= value.is_ascii() && !text.is_ascii();
+        let id_start = self.text_end();
+        if let Some(id) = scanned.id {
+            self.text.push_str(&json_text::decode(id));
         }
+        let source_start = self.text_end();
+        if let Some(value) = scanned.source {
+            source::append_text(value, &mut self.text);
+            let is_ascii = self.text[source_start as usize..].is_ascii();
+            self.non_ascii.literal |= !value.is_ascii();
+            self.non_ascii.escaped |= value.is_ascii() && !is_ascii;
+        }
+        let metadata_start = self.text_end();
+        self.text
+            .push_str(&String::from_utf8_lossy(scanned.extras.metadata));
         self.cells.push(SurveyedCell {
             kind: span.kind,
-            id: scanned.id.map(|id| json_text::decode(id).into_owned()),
-            source: text,
-            metadata: scanned.extras.metadata.to_vec(),
-            execution_count: None,
+            has_id: scanned.id.is_some(),
+            execution_count: NO_COUNT,
+            id_start,
+            source_start,
+            metadata_start,
+            text_end: self.text_end(),
             spans: MemberSpans {
                 outputs: scanned.extras.outputs,
                 execution_count: scanned.extras.execution_count,
                 metadata: scanned.extras.metadata_span,
-                end: scanned.extras.end,
+                end: u32::try_from(scanned.extras.end).unwrap_or(u32::MAX),
             },
         });
     }

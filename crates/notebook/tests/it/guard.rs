@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use cellwright_notebook::file::{
-    self, CellUpdate, ChangeRequest, GuardRequest, OnMissing, RecordRequest, WriteGuard,
-    WritePermit, WriteRefusal,
+    self, CellUpdate, ChangeRequest, DetachedFiles, GuardRequest, OnMissing, RecordRequest,
+    WriteGuard, WritePermit, WriteRefusal,
 };
 use cellwright_notebook::{CellKind, NotebookError, Notice};
 use tempfile::TempDir;
@@ -68,6 +68,8 @@ const WRITERS: [Writer; 4] = [
             metadata: &[],
             expected: base.revision(),
             guard,
+            detached: &DetachedFiles::default(),
+            baselines: None,
             on_step: None,
         });
         recorded.map(|recorded| recorded.notices)

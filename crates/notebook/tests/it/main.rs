@@ -18,6 +18,7 @@ mod merge;
 mod merge_random;
 mod operations;
 mod oracle;
+mod other_writers;
 mod parse;
 mod percent;
 mod record;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::file::{
-    self, CellUpdate, GuardRequest, RecordReport, RecordRequest, Segment, Survey,
+    self, CellUpdate, DetachedFiles, GuardRequest, RecordReport, RecordRequest, Segment, Survey,
 };
 use cellwright_notebook::{CellKind, Cells, NotebookError};
 use serde_json::{Value, json};
@@ -89,10 +89,12 @@ fn record_with(
     file::record(RecordRequest {
         path,
         base,
-        updates,
+        updates: &updates,
         metadata,
         expected: base.revision(),
         guard: GuardRequest::default(),
+        detached: &DetachedFiles::default(),
+        baselines: None,
         on_step: None,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use similar::DiffOp;
 
-use super::{CellConflict, CellUpdate};
+use super::{CellConflict, CellUpdates};
 use crate::cell::CellKind;
 use crate::cell_matching::unique_ids;
 use crate::document::Cells;
@@ -13,19 +13,20 @@ use crate::file::survey::Survey;
 /// The current index of each updated cell, and the updates that cannot be written.
 pub(super) fn locate_cells(
     base: &Survey,
-    updates: &[CellUpdate],
+    updates: &dyn CellUpdates,
     now: &Survey,
 ) -> (Vec<Option<usize>>, Vec<(usize, CellConflict)>) {
     let matching = match_cells(base, now);
     let mut conflicts = Vec::new();
-    let mut indexes = Vec::with_capacity(updates.len());
-    for (at, update) in updates.iter().enumerate() {
-        let index = matching.get(update.cell).copied().flatten();
+    let mut indexes = Vec::with_capacity(updates.count());
+    for at in 0..updates.count() {
+        let cell = updates.cell(at);
+        let index = matching.index(cell);
         let conflict = match index {
             None => Some(CellConflict::Missing),
             Some(index) => {
-                let same = now.kind(index) == CellKind::Code
-                    && now.source(index) == base.source(update.cell);
+                let same =
+                    now.kind(index) == CellKind::Code && now.source(index) == base.source(cell);
                 (!same).then_some(CellConflict::Changed)
             }
         };
@@ -35,11 +36,41 @@ pub(super) fn locate_cells(
     (indexes, conflicts)
 }
 
+/// For each cell of one notebook, its index in another.
+enum CellMatching {
+    /// Both have the same cells.
+    Same {
+        count: usize,
+    },
+    Indexes(Vec<Option<usize>>),
+}
+
+impl CellMatching {
+    fn index(&self, cell: usize) -> Option<usize> {
+        match self {
+            Self::Same { count } => (cell < *count).then_some(cell),
+            Self::Indexes(indexes) => indexes.get(cell).copied().flatten(),
+        }
+    }
+}
+
+/// Whether two notebooks differ only in outputs and metadata, as before and after a save.
+fn have_same_cells(base: &Survey, now: &Survey) -> bool {
+    base.count() == now.count()
+        && (0..base.count()).all(|index| {
+            base.kind(index) == now.kind(index)
+                && base.id(index) == now.id(index)
+                && base.source(index) == now.source(index)
+        })
+}
+
 /// For each cell of `base`, its index in `now`: by id if ids are unique, otherwise by equal
 /// sources in equal order. Some tools remove ids, others assign new ones.
-fn match_cells(base: &Survey, now: &Survey) -> Vec<Option<usize>> {
-    if base.revision() == now.revision() {
-        return (0..base.count()).map(Some).collect();
+fn match_cells(base: &Survey, now: &Survey) -> CellMatching {
+    if base.revision() == now.revision() || have_same_cells(base, now) {
+        return CellMatching::Same {
+            count: base.count(),
+        };
     }
     let mut matching = vec![None; base.count()];
     let mut taken = vec![false; now.count()];
@@ -76,5 +107,5 @@ fn match_cells(base: &Survey, now: &Survey) -> Vec<Option<usize>> {
             }
         }
     }
-    matching
+    CellMatching::Indexes(matching)
 }

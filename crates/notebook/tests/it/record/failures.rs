@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use cellwright_notebook::file::{
-    self, CellUpdate, GuardRequest, RecordReport, RecordRequest, SaveStep, Survey,
+    self, CellUpdate, DetachedFiles, GuardRequest, RecordReport, RecordRequest, SaveStep, Survey,
 };
 use cellwright_notebook::{NotebookError, Revision};
 
@@ -38,6 +38,8 @@ fn record_with_hook(
         metadata: &[],
         expected: base.revision(),
         guard: GuardRequest::default(),
+        detached: &DetachedFiles::default(),
+        baselines: None,
         on_step: Some(on_step),
     })
 }
