@@ -321,10 +321,7 @@ impl Console {
             show_controls(&redact(&failure.message))
         );
         for cause in &failure.causes {
-            text.push_str(&format!(
-                "\n  caused by: {}",
-                show_controls(&redact(cause))
-            ));
+            text.push_str(&format!("\n  caused by: {}", show_controls(&redact(cause))));
         }
         if !failure.hints.is_empty() {
             text.push('\n');

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::attempts::Attempts;
 use super::guard::GuardRequest;
-use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
+use super::load::{self, build_view, load_with_stamp, store_view_baseline};
 use super::lock::{Lock, lock};
 use super::metadata_diff::metadata_diff;
 use super::os::FileStamp;
