@@ -255,3 +255,21 @@ fn json_response(status: StatusCode, body: &Value) -> Response {
     let content_type = [(CONTENT_TYPE, "application/json")];
     (status, content_type, body.to_string()).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_a_time_limit() {
+        // One byte in a second, without end.
+        let bytes = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let byte: Result<_, std::io::Error> = Ok(Bytes::from_static(b" "));
+            Some((byte, ()))
+        });
+        let response = read_body(Body::from_stream(bytes)).await.unwrap_err();
+        assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(response.headers()["connection"], "close");
+    }
+}

@@ -1,5 +1,8 @@
 //! The entry point of the fuzz target for requests.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use axum::http::Request;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, watch};
@@ -16,11 +19,11 @@ pub fn request_status(bytes: &[u8], token: &str) -> u16 {
         context: CallContext::new("a", &[], "/".as_ref()),
         build_command: reject,
         running_cell: watch::Sender::new(None),
-        cell_count: 0.into(),
+        cell_count: AtomicU64::new(0),
         call_permits: Semaphore::new(1),
     };
     if let Ok(mut list) = sessions.0.lock() {
-        list.push(session.into());
+        list.push(Arc::new(session));
     }
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let first = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();

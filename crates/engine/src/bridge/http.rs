@@ -61,6 +61,7 @@ async fn handle(
 }
 
 /// Why a request is rejected.
+#[derive(Debug)]
 pub(super) struct Rejection(pub(super) StatusCode, &'static str);
 
 impl IntoResponse for Rejection {
@@ -135,6 +136,18 @@ mod tests {
     use axum::http::header::HOST;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_a_time_limit() {
+        // One byte in a second, without end.
+        let bytes = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            let byte: Result<_, std::io::Error> = Ok(axum::body::Bytes::from_static(b" "));
+            Some((byte, ()))
+        });
+        let rejection = read_call(Body::from_stream(bytes)).await.unwrap_err();
+        assert_eq!(rejection.0, StatusCode::REQUEST_TIMEOUT);
+    }
 
     #[test]
     fn only_loopback_hosts_are_accepted() {

@@ -143,11 +143,10 @@ impl Connections {
         let head = self.limits.head_timeout;
         match connection.phase {
             Phase::Request => ReadState::Wait,
-            Phase::Head { since } => ReadState::WaitUntil(since + head),
             Phase::Idle { since } if connection.authenticated => {
                 ReadState::WaitUntil(since + self.limits.idle_timeout)
             }
-            Phase::Idle { since } => ReadState::WaitUntil(since + head),
+            Phase::Head { since } | Phase::Idle { since } => ReadState::WaitUntil(since + head),
         }
     }
 

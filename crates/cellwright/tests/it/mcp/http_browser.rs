@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn find_chromium() -> Option<PathBuf> {
     found
 }
 
-fn open_page(chromium: &PathBuf, context: &Context, url: &str) -> Browser {
+fn open_page(chromium: &Path, context: &Context, url: &str) -> Browser {
     let profile = context.path("profile");
     let mut command = Command::new(chromium);
     command
