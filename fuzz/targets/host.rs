@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use cellwright_host::frame::{Frame, FrameReader};
 use cellwright_host::hello::{ClientHello, Greeting, HostHello};
 use cellwright_host::protocol::{ClientMessage, ExecuteParams, HostRequest};
-use cellwright_host::reply::HostReply;
+use cellwright_host::reply::{Answer, RunInfo, SessionInfo};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -25,7 +25,9 @@ fuzz_target!(|data: &[u8]| {
         frame.parse::<HostRequest>().ok();
         frame.parse::<ExecuteParams>().ok();
         frame.parse::<ClientMessage>().ok();
-        frame.parse::<HostReply>().ok();
+        frame.parse::<Answer>().ok();
+        frame.parse::<RunInfo>().ok();
+        frame.parse::<SessionInfo>().ok();
         frame.parse::<Greeting<ClientHello>>().ok();
         frame.parse::<Greeting<HostHello>>().ok();
     }

@@ -6,8 +6,8 @@
 
 use cellwright_fuzz::apply;
 use cellwright_notebook::{
-    Cells, FormatError, MarkerStyle, Notebook, Plan, compose, edit, outline, outputs, parse,
-    render, rewrite, strip_file, upgrade,
+    Cells, FormatError, MarkerStyle, Notebook, Plan, Scope, compose, edit, outline, outputs, parse,
+    render, render_textconv, rewrite, strip_file, upgrade,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -41,17 +41,9 @@ fn read_everything(notebook: &Notebook) {
     for (index, entry) in entries.iter().enumerate() {
         assert_eq!(entry.id.as_deref(), notebook.id(index).as_deref());
         assert_eq!(entry.outputs, outputs::summaries(notebook, index));
-        // Small limits reach the code that truncates.
-        for limits in [
-            outputs::OutputLimits::default(),
-            outputs::OutputLimits {
-                lines: 1,
-                characters: 3,
-            },
-        ] {
-            outputs::append_with_outputs(&mut String::new(), notebook, index, limits);
-        }
+        outputs::stored_outputs(notebook, index);
     }
+    render_textconv(notebook, Scope::All);
 }
 
 fn check_round_trips(notebook: &Notebook) {
@@ -85,12 +77,8 @@ fn check_round_trips(notebook: &Notebook) {
             &source,
             MarkerStyle::Indexes,
         );
-        outputs::append_with_outputs(
-            &mut shown,
-            notebook,
-            index,
-            outputs::OutputLimits::default(),
-        );
+        // The text of an output can be anything, also that of a source.
+        outputs::append_output_text(&mut shown, index, &source);
     }
     let (plan, _) = rewrite(notebook, parse(&shown).expect("a rendered view parses"));
     assert!(plan.changes_nothing(notebook), "{shown}");
