@@ -64,7 +64,7 @@ fn a_variable_overrides_the_project_the_user_and_the_default() {
 fn the_list_shows_the_origin_of_each_value() {
     let context = Context::new();
     write_user(&context, "\n\nsessions.max = 3\n");
-    write_project(&context, "[eval]\n\nsession = \"work\"");
+    write_project(&context, "[run]\n\ntiming = true");
     let list = |arguments: &[&str]| {
         let mut command = context.command(arguments);
         run_with(&context, &mut command, &[("CELLWRIGHT_OWNER", "me")]).exits(0)
@@ -81,7 +81,7 @@ fn the_list_shows_the_origin_of_each_value() {
     assert_eq!(line("sessions.max"), format!("3 {}:3", own.display()));
     let shared = context.dir().canonicalize().unwrap();
     let shared = shared.join(".cellwright/config.toml");
-    assert_eq!(line("eval.session"), format!("work {}:3", shared.display()));
+    assert_eq!(line("run.timing"), format!("true {}:3", shared.display()));
     assert_eq!(line("eval.owner"), "me CELLWRIGHT_OWNER");
     assert_eq!(line("python.interpreter"), "- default");
     let rows = list(&["config", "list", "--json"]).json();

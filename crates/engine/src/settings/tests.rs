@@ -1,3 +1,5 @@
+//! Tests of the sources of settings, and of what an untrusted project may set.
+
 use super::*;
 
 fn load(user: &str, project: &str, trusted: bool) -> Result<Settings, SettingsError> {

@@ -23,19 +23,21 @@ pub fn erase_environment_values(is_kept: &dyn Fn(&OsStr, &OsStr) -> bool) -> io:
         .open("/proc/self/mem")?;
     let mut block = vec![0; length];
     memory.read_exact_at(&mut block, start)?;
-    let mut at = start;
+    let mut erased = Vec::new();
+    let mut at = 0;
     for entry in block.split(|&byte| byte == 0) {
-        let name = entry.iter().position(|&byte| byte == b'=');
-        if let Some(name) = name {
-            let (name, value) = (&entry[..name], &entry[name + 1..]);
+        if let Some(length) = entry.iter().position(|&byte| byte == b'=') {
+            let (name, value) = (&entry[..length], &entry[length + 1..]);
             if !is_kept(OsStr::from_bytes(name), OsStr::from_bytes(value)) {
-                let place = at + name.len() as u64 + 1;
-                memory.write_all_at(&vec![0; value.len()], place)?;
+                erased.push(at + length + 1..at + entry.len());
             }
         }
-        at += entry.len() as u64 + 1;
+        at += entry.len() + 1;
     }
-    Ok(())
+    for value in erased {
+        block[value].fill(0);
+    }
+    memory.write_all_at(&block, start)
 }
 
 /// Other systems have no such file.
@@ -72,12 +74,13 @@ pub fn forbid_inspection() -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
+    #[cfg(target_os = "linux")]
     #[test]
     fn environment_block_is_found_whatever_the_name_of_the_program() {
+        use super::environment_block;
+
         let numbers: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
         let stat = format!("7 (a) b (c) S {}\n", numbers.join(" "));
         assert_eq!(environment_block(stat.as_bytes()), Some((50, 51)));

@@ -160,7 +160,7 @@ impl Git {
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Output, Failure> {
         Command::new("git")
-            // A server has hidden most values of its own environment.
+            // The environment block of a server has lost most values.
             .env_clear()
             .envs(env::all())
             .arg("-C")

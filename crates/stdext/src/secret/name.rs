@@ -34,8 +34,8 @@ const HARMLESS_PARTS: &[&str] = &[
 /// Separate words that mark a value as a secret wherever they are.
 const WORDS: &[&str] = &["JWT", "PAT", "CRED", "CREDS", "SIGNING"];
 
-/// Last words that mark a value as a secret.
-const LAST_WORDS: &[&str] = &[
+/// Final words that mark a value as a secret.
+const FINAL_WORDS: &[&str] = &[
     "AUTH",
     "BASICAUTH",
     "HTTPAUTH",
@@ -47,16 +47,16 @@ const LAST_WORDS: &[&str] = &[
     "TOTP",
 ];
 
-/// Ends of the last word that mark a value as a secret: `DB_PASS`, `SSHPASS`, `MYSQL_PWD`, `OPENAIKEY`.
-const LAST_WORD_ENDS: &[&str] = &["KEY", "PASS", "PWD"];
+/// Ends of the final word that mark a value as a secret: `DB_PASS`, `SSHPASS`, `MYSQL_PWD`, `OPENAIKEY`.
+const FINAL_WORD_ENDS: &[&str] = &["KEY", "PASS", "PWD"];
 
-/// Last words with one of [`LAST_WORD_ENDS`] that have nothing to do with secrets. A variable `…_ASKPASS` names a program.
-const HARMLESS_LAST_WORDS: &[&str] = &[
+/// Final words with one of [`FINAL_WORD_ENDS`] that have nothing to do with secrets. A variable `…_ASKPASS` names a program.
+const HARMLESS_FINAL_WORDS: &[&str] = &[
     "ASKPASS", "BYPASS", "COMPASS", "DONKEY", "HOTKEY", "JOCKEY", "LESSKEY", "MONKEY", "OVERPASS",
     "TURKEY",
 ];
 
-/// Last words that say how a value is encoded, not what it is.
+/// Final words that say how a value is encoded, not what it is.
 const ENCODINGS: &[&str] = &["B64", "BASE64", "HEX", "PEM"];
 
 /// Ends of names whose value is a path. The path of a file with a secret is not a secret, and neither is the socket of an
@@ -88,11 +88,11 @@ pub fn is_secret_name(name: &str) -> bool {
         return false;
     };
     let is_public = words.iter().any(|word| word.starts_with("PUBLI"));
-    let has_end = LAST_WORD_ENDS.iter().any(|end| last.ends_with(end));
+    let has_end = FINAL_WORD_ENDS.iter().any(|end| last.ends_with(end));
     PARTS.iter().any(|part| joined.contains(part))
         || words.iter().any(|word| WORDS.contains(word))
-        || LAST_WORDS.contains(last)
-        || has_end && !is_public && !HARMLESS_LAST_WORDS.contains(last)
+        || FINAL_WORDS.contains(last)
+        || has_end && !is_public && !HARMLESS_FINAL_WORDS.contains(last)
 }
 
 /// Whether a variable names a data source, whose value may contain a password.

@@ -1,3 +1,5 @@
+//! Tests of the rules for secrets.
+
 use super::*;
 
 /// Names of real variables with secrets.
