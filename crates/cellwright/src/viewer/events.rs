@@ -7,17 +7,19 @@ use cellwright_execution::feed::{DisplayItem, FeedItem};
 use cellwright_execution::{
     CellEvent, ErrorReport, ExecutionStatus, ReportDetail, ReportDocument, plain_text,
 };
+use cellwright_operations::check::CheckReport;
 use cellwright_output::{Limits, LiveTarget, LiveText, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event_documents::{
-    Begin, Display, DisplayedImage, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
+    Begin, Checked, Continues, Display, DisplayedImage, Done, End, Failed, KernelReady, Lost,
+    Raised, Stamped, Text,
 };
 use super::live::StdoutError;
 use super::{Viewer, display_text};
 use crate::console::{Console, StdStream};
-use crate::document::Versioned;
+use crate::document::{StillRunning, Versioned};
 
 pub(super) struct EventViewer<'s> {
     console: &'s Console,
@@ -158,6 +160,21 @@ fn event_line(event: &(impl Serialize + JsonSchema)) -> io::Result<String> {
 pub(crate) fn print_done(console: &Console, report: &ReportDocument<'_>) -> Result<(), Failure> {
     let event = "done";
     console.write_bytes(event_line(&Done { event, report })?.as_bytes())
+}
+
+/// Prints as the last event that the run continues in the background.
+pub(crate) fn print_still_running(
+    console: &Console,
+    running: StillRunning<'_>,
+) -> Result<(), Failure> {
+    let event = "running";
+    console.write_bytes(event_line(&Continues { event, running })?.as_bytes())
+}
+
+/// Prints the result of a check as the last event.
+pub(crate) fn print_checked(console: &Console, report: &CheckReport) -> Result<(), Failure> {
+    let event = "done";
+    console.write_bytes(event_line(&Checked { event, report })?.as_bytes())
 }
 
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
