@@ -27,7 +27,7 @@ pub(super) struct Syntax {
     pub(super) declarations: &'static [&'static str],
     /// Sign between a variable and its type.
     pub(super) annotation: Option<&'static str>,
-    /// Whether a variable with a type and without a value is a statement of its own.
+    /// Whether a variable with a type and without a value is a whole statement.
     pub(super) annotates_without_value: bool,
     /// The start of a comment that names a type.
     pub(super) type_comment: Option<&'static str>,

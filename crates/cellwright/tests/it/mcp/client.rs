@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    fn initialize(&mut self, capabilities: &Value) {
+    pub(crate) fn initialize(&mut self, capabilities: &Value) {
         let info = json!({"name": "test", "version": "1"});
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
