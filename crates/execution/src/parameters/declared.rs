@@ -64,14 +64,12 @@ fn declared_by(statement: &Statement<'_>, language: &dyn Language) -> Vec<Declar
         .collect();
     let Some(&(first_start, first_end)) = operators.first() else {
         // An annotation without a value.
-        let annotated = syntax
-            .annotates_without_value
-            .then(|| annotated_name(text, language));
-        return annotated
-            .flatten()
-            .map(|(name, type_hint)| declared(name, None, Some(type_hint)))
-            .into_iter()
-            .collect();
+        let annotation = syntax.annotation.as_ref();
+        let annotated = annotation
+            .filter(|annotation| annotation.can_lack_value)
+            .and_then(|_| annotated_name(text, language))
+            .map(|(name, type_hint)| declared(name, None, Some(type_hint)));
+        return Vec::from_iter(annotated);
     };
     if statement.is_rightward {
         let (value, name) = (text[..first_start].trim(), text[first_end..].trim());
@@ -137,7 +135,7 @@ fn without_declaration<'a>(text: &'a str, syntax: &Syntax) -> &'a str {
 
 /// Splits `name: type`.
 fn annotated_name<'a>(text: &'a str, language: &dyn Language) -> Option<(&'a str, &'a str)> {
-    let (name, type_hint) = text.split_once(language.syntax().annotation?)?;
+    let (name, type_hint) = text.split_once(language.syntax().annotation.as_ref()?.sign)?;
     let (name, type_hint) = (name.trim(), unquoted(type_hint.trim()));
     (language.is_valid_name(name) && !type_hint.is_empty()).then_some((name, type_hint))
 }
