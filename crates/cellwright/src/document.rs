@@ -1,5 +1,7 @@
-//! [`Versioned`]: a JSON document with its version.
+//! [`Versioned`]: a JSON document with its version. [`StillRunning`]: the document of a run that continues.
 
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_host::reply::RunState;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,4 +26,13 @@ impl<T> Versioned<T> {
             content,
         }
     }
+}
+
+/// A run that continues in the background.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StillRunning<'a> {
+    #[serde(flatten)]
+    pub(crate) state: RunState,
+    /// What the caller should know although nothing failed.
+    pub(crate) notices: &'a [UserNotice],
 }

@@ -11,15 +11,14 @@ use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
 use cellwright_execution::{ExecutionReport, ReportDetail, ReportDocument};
 use cellwright_host::kernel_host::KernelHost;
-use cellwright_host::protocol::{ExecuteParams, WaitMode};
+use cellwright_host::protocol::{ExecuteParams, WaitMode, WaitOptions};
 use cellwright_host::reply::{RunState, RunTail};
 use cellwright_host::run_stream::{RunStream, RunUpdate};
 use cellwright_kernel::{StopHandle, StopSignal};
 use cellwright_output::Limits;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::console::Console;
+use crate::document::StillRunning;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{self, OnClosedPipe, ViewMode, ViewOptions, events, exit_after, show_summary};
 
@@ -43,11 +42,7 @@ pub(crate) enum FollowRequest<'a> {
         idle_exit: Option<Duration>,
     },
     /// The end of a background run. Ctrl-C only ends the command.
-    Wait {
-        run: &'a str,
-        wait: Option<Duration>,
-        outputs: bool,
-    },
+    Wait { run: &'a str, options: WaitOptions },
     /// The output of a background run from now on. Ctrl-C only ends the command.
     Follow { run: &'a str },
 }
@@ -124,9 +119,9 @@ async fn follow(
                 reason = stop.requested() => return Err(Failure::from_stop(reason, None, None)),
             }
         }
-        FollowRequest::Wait { run, wait, outputs } => {
-            texts_in_report = true;
-            RunStream::wait(&host, run, wait, outputs).await?
+        FollowRequest::Wait { run, options } => {
+            texts_in_report = !options.follow;
+            RunStream::wait(&host, run, options).await?
         }
         FollowRequest::Follow { run } => RunStream::tail(&host, run, true).await?,
     };
@@ -166,7 +161,7 @@ pub(crate) fn execute(
     startup: StartupTimer,
 ) -> Result<u8, Failure> {
     let (extent, detail) = (view.extent, view.detail);
-    let events = matches!(view.mode, ViewMode::Events);
+    let prints_events = matches!(view.mode, ViewMode::Events);
     let detached = matches!(params.wait_mode, WaitMode::Detached);
     let request = FollowRequest::Execute {
         params: Box::new(params),
@@ -180,7 +175,7 @@ pub(crate) fn execute(
             if let Some(line) = startup.report(report.kernel_ready, settings) {
                 console.note(&line);
             }
-            if events {
+            if prints_events {
                 print_done_event(&report, console, notices, detail)
             } else {
                 let options = (extent, detail);
@@ -188,20 +183,15 @@ pub(crate) fn execute(
             }
         }
         HostedResult::StillRunning(state) => {
-            show_still_running(&state, console, detached, notices)?;
+            if prints_events {
+                events::print_still_running(console, StillRunning { state, notices })?;
+            } else {
+                show_still_running(&state, console, detached, notices)?;
+            }
             Ok(0)
         }
         HostedResult::Tail(_) => Ok(0),
     }
-}
-
-/// A run that continues in the background.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct StillRunning<'a> {
-    #[serde(flatten)]
-    pub(crate) state: RunState,
-    /// What the caller should know although nothing failed.
-    pub(crate) notices: &'a [UserNotice],
 }
 
 fn show_still_running(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cellwright_diagnostics::notice::{UserNotice, describe_session};
 use cellwright_kernel::session::{CellEnd, JobObserver, SessionId, SessionNotice};
 use cellwright_kernel::{Description, LateText, ShutdownReport, StopHandle, StopReason};
-use cellwright_output::{Artifacts, Capture, Event, Limits, Sink};
+use cellwright_output::{Artifacts, Capture, Event, Limits, Sink, Stream};
 use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
@@ -133,6 +133,35 @@ impl Execution {
         }
         let snapshot = self.snapshot_of(&state);
         (feed, snapshot)
+    }
+
+    /// Returns a feed that begins with the kernel, the running cell and its output so far, as a follower from the start
+    /// would know them, and continues with all following items.
+    pub fn follow_from_progress(&self, overflow: Overflow) -> OutputFeed {
+        let feed = OutputFeed::new(overflow);
+        let mut state = lock(&self.state);
+        if self.status.borrow().is_final() {
+            feed.close();
+            return feed;
+        }
+        let event = |event| FeedItem::CellEvent(Box::new(event));
+        let report = &state.builder.report;
+        if let (Some(kernel), Some(ready)) = (&report.kernel, report.kernel_ready) {
+            feed.push(event(CellEvent::KernelReady {
+                kernel: kernel.clone(),
+                kernel_ready_ms: milliseconds(ready),
+            }));
+        }
+        let running = state.running.map(|(cell, _)| cell);
+        if let Some(cell) = running.and_then(|cell| state.builder.cell_ref(cell)) {
+            feed.push(event(CellEvent::Begin { cell }));
+            let text = self.snapshot_of(&state).text.unwrap_or_default();
+            if !text.is_empty() {
+                feed.push(FeedItem::Text(Stream::Stdout, text.into_bytes()));
+            }
+        }
+        state.followers.push(feed.clone());
+        feed
     }
 
     /// Waits for the end. Cancel-safe.

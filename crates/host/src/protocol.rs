@@ -18,13 +18,7 @@ pub enum HostRequest {
     /// List the runs.
     ListRuns,
     /// Wait for the end of a run and return its report.
-    WaitRun {
-        run: String,
-        /// Time limit of the wait.
-        wait: Option<Duration>,
-        /// Whether the report contains the outputs of its cells.
-        outputs: bool,
-    },
+    WaitRun { run: String, options: WaitOptions },
     /// Return the output of the cell that runs.
     TailRun {
         run: String,
@@ -153,6 +147,19 @@ impl ArtifactStoreParams {
             None => artifacts,
         }
     }
+}
+
+/// What a client that waits for a run receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitOptions {
+    /// Time limit of the wait.
+    pub wait: Option<Duration>,
+    /// Whether the report contains the outputs of its cells.
+    pub outputs: bool,
+    /// Whether to send the progress so far and everything that follows.
+    pub follow: bool,
+    /// Whether the run counts as not collected after its report was sent.
+    pub keep: bool,
 }
 
 /// How a client waits for its code.

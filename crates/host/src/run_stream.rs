@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::channel::RequestChannel;
 use super::error::HostError;
 use super::kernel_host::KernelHost;
-use super::protocol::{ClientMessage, ExecuteParams, HostRequest};
+use super::protocol::{ClientMessage, ExecuteParams, HostRequest, WaitOptions};
 use super::reply::{Answer, HostReply, InputPrompt, RunState, RunTail};
 use super::suspend_check::SuspendCheck;
 
@@ -82,17 +82,11 @@ impl RunStream {
         Ok(Self::new(channel, None, Ownership::Owner))
     }
 
-    /// Waits for the end of a run, at most as long as `wait`.
-    pub async fn wait(
-        host: &KernelHost,
-        run: &str,
-        wait: Option<Duration>,
-        outputs: bool,
-    ) -> Result<Self, Failure> {
+    /// Waits for the end of a run.
+    pub async fn wait(host: &KernelHost, run: &str, options: WaitOptions) -> Result<Self, Failure> {
         let request = HostRequest::WaitRun {
             run: run.to_owned(),
-            wait,
-            outputs,
+            options,
         };
         Self::observe(host, run, request).await
     }

@@ -120,8 +120,8 @@ impl HostService {
         self.sessions.discard_never_started();
         let answer = match request {
             HostRequest::Execute(params) => return self.execute(*params, channel).await,
-            HostRequest::WaitRun { run, wait, outputs } => {
-                return self.wait_run(&run, wait, outputs, channel).await;
+            HostRequest::WaitRun { run, options } => {
+                return self.wait_run(&run, options, channel).await;
             }
             HostRequest::TailRun { run, follow } => {
                 return self.tail_run(&run, follow, channel).await;

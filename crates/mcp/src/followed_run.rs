@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_host::kernel_host::KernelHost;
-use cellwright_host::protocol::ExecuteParams;
+use cellwright_host::protocol::{ExecuteParams, WaitOptions};
 use cellwright_host::run_stream::{RunStream, RunUpdate};
 use cellwright_kernel::{StopHandle, StopReason, StopSignal};
 use tokio::time::Instant;
@@ -38,7 +38,15 @@ impl FollowedRun {
         run: &str,
         wait: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let stream = RunStream::wait(host, run, wait, false).await?;
+        let stream = RunStream::wait(
+            host,
+            run,
+            WaitOptions {
+                wait,
+                ..WaitOptions::default()
+            },
+        )
+        .await?;
         Ok(Self::new(host, stream))
     }
 

@@ -182,6 +182,7 @@ impl std::fmt::Debug for Notebook {
             .field("cells", &self.cells.len())
             .field("minor", &self.spans.minor)
             .field("revision", &self.revision)
+            .field("converted_from", &self.converted_from)
             .finish()
     }
 }

@@ -1,8 +1,8 @@
 //! [`LiveText`]: stream text for a viewer while a cell runs. Text is passed on immediately, without sequences
 //! that could harm a terminal. Only incomplete characters and sequences are held back.
 //!
-//! A terminal receives `\r`, `\b` and "erase in line", so that progress bars move, and colours if it supports
-//! them. A pipe receives none of these: a redrawn line appears once, in its final state.
+//! A terminal receives `\r`, `\b`, "erase in line", and "cursor up" within the rows that the stream wrote, so that progress
+//! bars move, also several below each other, and colours if it supports them. A pipe receives none of these: a redrawn line appears once, in its final state.
 
 use crate::clean::{AnsiHandler, AnsiParser, ControlSequence, Row, TextStyle};
 use crate::limits::Limits;
@@ -41,6 +41,10 @@ struct LiveState {
     /// Number of columns of the terminal, and the cursor's column in a line that is being redrawn there.
     window: Option<usize>,
     window_column: Option<usize>,
+    /// Rows of the terminal above the cursor that only this stream has written. The cursor moves up no further.
+    rows_above: usize,
+    /// Rows of this stream below the cursor, which has moved up.
+    rows_below: usize,
 }
 
 impl LiveText {
@@ -58,6 +62,8 @@ impl LiveText {
                 redrawn_line: None,
                 window: None,
                 window_column: None,
+                rows_above: 0,
+                rows_below: 0,
             },
         }
     }
@@ -90,6 +96,7 @@ impl LiveText {
         } = self;
         decoder.finish(|text| parser.push(text, &mut LiveWriter { state, out }));
         self.state.end_redrawing(out);
+        self.leave_rows(out);
         if !self.state.style.is_plain() {
             self.state.style = TextStyle::default();
             out.push_str("\x1b[0m");
@@ -97,7 +104,38 @@ impl LiveText {
     }
 }
 
+impl LiveText {
+    /// Ends the redrawing of rows, because something else writes to the terminal: moves below the rows of this stream.
+    pub fn leave_rows(&mut self, out: &mut String) {
+        let state = &mut self.state;
+        state.rows_above = 0;
+        if state.rows_below > 0 {
+            // The last row may have text.
+            out.extend(std::iter::repeat_n('\n', state.rows_below + 1));
+            state.rows_below = 0;
+            state.window_column = None;
+        }
+    }
+}
+
 impl LiveState {
+    /// Counts the rows of text that a terminal receives.
+    fn count_rows(&mut self, text: &str) {
+        let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        self.rows_above = self.rows_above.saturating_add(rows);
+        self.rows_below = self.rows_below.saturating_sub(rows);
+    }
+
+    /// Moves the cursor up within the rows of this stream.
+    fn move_up(&mut self, rows: usize, out: &mut String) {
+        let rows = rows.min(self.rows_above);
+        if rows > 0 {
+            out.push_str(&format!("\x1b[{rows}A"));
+            self.rows_above -= rows;
+            self.rows_below += rows;
+        }
+    }
+
     /// Starts redrawing the line. Text already passed on stays, on a separate line.
     fn start_redrawing(&mut self, out: &mut String) -> &mut (Row, usize) {
         if self.redrawn_line.is_none() && self.line_started {
@@ -182,6 +220,7 @@ impl AnsiHandler for LiveWriter<'_> {
     fn on_text(&mut self, text: &str) {
         if self.state.target != LiveTarget::Pipe {
             self.state.write_to_terminal(text, self.out);
+            self.state.count_rows(text);
             return;
         }
         let mut rest = text;
@@ -244,6 +283,10 @@ impl AnsiHandler for LiveWriter<'_> {
                 if which <= 2 {
                     self.out.push_str(&format!("\x1b[{which}K"));
                 }
+            }
+            (LiveTarget::ColourTerminal | LiveTarget::PlainTerminal, b'A') => {
+                let rows = sequence.first_parameter_or(1).max(1);
+                self.state.move_up(rows, self.out);
             }
             (LiveTarget::Pipe, b'K') => {
                 if let Some((row, column)) = &mut self.state.redrawn_line {

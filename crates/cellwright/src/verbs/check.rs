@@ -18,8 +18,9 @@ use crate::local_execution;
 use crate::verbs::env_args::EnvArgs;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::verbs::notebook_input::{NotebookInput, STDIN_NAME};
+use crate::verbs::report_args::check_events;
 use crate::viewer::live::OutputExtent;
-use crate::viewer::{ViewMode, ViewOptions, exit_after};
+use crate::viewer::{ViewMode, ViewOptions, events, exit_after};
 
 /// Differences of one cell that are printed.
 const DIFFERENCES_MAX: usize = 5;
@@ -68,6 +69,9 @@ pub(crate) struct CheckArgs {
     /// Time limit of the whole run in seconds, including the start of the kernel
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     total_timeout: Option<Duration>,
+    /// Print one JSON document per event, each on one line; the last one is the report of the check
+    #[arg(long)]
+    events: bool,
     /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -85,6 +89,15 @@ fn parse_tolerance(text: &str) -> Result<f64, String> {
 
 /// Checks a notebook and prints what was found. Returns the exit code.
 pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    check_events(args.events, console)?;
+    let checked = execute(args, engine, console);
+    if let Some(failure) = checked.as_ref().err().filter(|_| args.events) {
+        events::print_failure(console, failure);
+    }
+    checked
+}
+
+fn execute(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     let input = NotebookInput::open(&args.path, console)?;
     let request = CheckRequest {
         path: input.file().open_path().to_owned(),
@@ -102,13 +115,17 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
     };
     let mut report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
-            extent: if console.json {
-                OutputExtent::Nothing
-            } else {
-                OutputExtent::Bounded
+            extent: match console.json {
+                true => OutputExtent::Nothing,
+                false if args.events => OutputExtent::Full,
+                false => OutputExtent::Bounded,
             },
             // The comparison matters here, not the output.
-            mode: ViewMode::Silent,
+            mode: if args.events {
+                ViewMode::Events
+            } else {
+                ViewMode::Silent
+            },
             detail: ReportDetail::Full,
         };
         let (report, _) =
@@ -119,7 +136,12 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
     if input.is_stdin() {
         STDIN_NAME.clone_into(&mut report.path);
     }
-    exit_after(show(&report, console), report.exit_code())
+    let printed = if args.events {
+        events::print_checked(console, &report)
+    } else {
+        show(&report, console)
+    };
+    exit_after(printed, report.exit_code())
 }
 
 fn show(report: &CheckReport, console: &Console) -> Result<(), Failure> {

@@ -19,6 +19,7 @@ use super::env_args::EnvArgs;
 use super::kernel_args::{ExistingArg, KernelArgs};
 use super::report_args::ReportArgs;
 use crate::console::Console;
+use crate::verbs::report_args::check_events;
 use crate::verbs::text_source;
 use crate::viewer::live::OutputExtent;
 use crate::viewer::{ViewMode, ViewOptions, events};
@@ -161,10 +162,7 @@ impl EvalArgs {
 
 /// Runs code and shows its output. Returns the exit code.
 pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
-    if args.events && console.json {
-        let message = "`--events` and `--json` cannot be combined";
-        return Err(Failure::new(Kind::BadArguments, message));
-    }
+    check_events(args.events, console)?;
     let ran = execute(args, engine, console);
     if let Some(failure) = ran.as_ref().err().filter(|_| args.events) {
         events::print_failure(console, failure);

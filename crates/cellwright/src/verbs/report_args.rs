@@ -7,7 +7,7 @@ use clap::Args;
 use crate::console::Console;
 
 /// How much of a report JSON contains.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ReportArgs {
     /// Leave out of the JSON what `text` contains already: `outputs` with all their data, and the lines of tracebacks
     #[arg(long)]
@@ -26,4 +26,13 @@ impl ReportArgs {
         let message = "`--no-outputs` needs `--json` or `--events`";
         Err(Failure::new(Kind::BadArguments, message))
     }
+}
+
+/// Rejects `--json` together with `--events`.
+pub(crate) fn check_events(events: bool, console: &Console) -> Result<(), Failure> {
+    if events && console.json {
+        let message = "`--events` and `--json` cannot be combined";
+        return Err(Failure::new(Kind::BadArguments, message));
+    }
+    Ok(())
 }

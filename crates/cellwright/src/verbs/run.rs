@@ -9,10 +9,11 @@ pub(crate) use args::RunArgs;
 use piped_files::PipedFiles;
 
 use crate::console::Console;
+use crate::verbs::report_args::check_events;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{ViewMode, ViewOptions, events, exit_after, show_summary};
 use crate::{hosted_execution, local_execution};
-use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
@@ -27,10 +28,7 @@ const PER_CALL: &str = "per-call";
 
 /// Runs a notebook and shows its progress. Returns the exit code.
 pub(crate) fn run(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
-    if args.events && console.json {
-        let message = "`--events` and `--json` cannot be combined";
-        return Err(Failure::new(Kind::BadArguments, message));
-    }
+    check_events(args.events, console)?;
     let files = PipedFiles::open(args, console)?;
     let ran = execute(args, &files, engine, console);
     let ran = files.finish(ran, console);

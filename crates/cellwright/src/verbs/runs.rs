@@ -6,6 +6,7 @@ use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_execution::ReportDetail;
 use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::WaitOptions;
 use cellwright_operations::kernels::RunList;
 use cellwright_operations::seconds::parse_seconds;
 use cellwright_operations::table::{Table, format_seconds};
@@ -13,9 +14,11 @@ use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::hosted_execution::{FollowRequest, HostedResult, StillRunning, show_result, watch};
-use crate::verbs::report_args::ReportArgs;
+use crate::document::StillRunning;
+use crate::hosted_execution::{FollowRequest, HostedResult, print_done_event, show_result, watch};
+use crate::verbs::report_args::{ReportArgs, check_events};
 use crate::viewer::live::{LiveWriter, OutputExtent};
+use crate::viewer::{ViewMode, ViewOptions, events, exit_after};
 
 /// Exit code of `runs wait` if the time is up and the run continues.
 const EXIT_TIMED_OUT: u8 = 124;
@@ -49,14 +52,18 @@ Waiting does not affect the run: it continues if the time is up or this command 
 
 Exit codes: those of `eval`; 124 also if the time is up and the run continues.
 
-Example:
-  cellwright runs wait r1 --wait 60")]
+Examples:
+  cellwright runs wait r1 --wait 60
+  cellwright runs wait r1 --events")]
     Wait {
         /// Id of the run, as in `r1`
         run: String,
         /// Wait at most SECONDS
         #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
         wait: Option<Duration>,
+        /// Print one JSON document per event from now on, each on one line
+        #[arg(long)]
+        events: bool,
         #[command(flatten)]
         report: ReportArgs,
     },
@@ -64,13 +71,17 @@ Example:
     #[command(after_help = "\
 Examples:
   cellwright runs tail r1
-  cellwright runs tail r1 --follow")]
+  cellwright runs tail r1 --follow
+  cellwright runs tail r1 --events")]
     Tail {
         /// Id of the run, as in `r1`
         run: String,
         /// Print new output until the run ends
         #[arg(long, short)]
         follow: bool,
+        /// Print one JSON document per event from now on until the run ends, each on one line
+        #[arg(long)]
+        events: bool,
     },
     /// Cancel a run: interrupt the running cell and skip the others
     #[command(after_help = "\
@@ -88,10 +99,39 @@ Example:
 pub(crate) fn runs(args: &RunsArgs, console: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::List => list(console),
-        Action::Wait { run, wait, report } => {
-            wait_for(run, *wait, report.detail(console, false)?, console)
+        Action::Wait {
+            run,
+            wait,
+            events: true,
+            report,
+        } => {
+            let options = WaitOptions {
+                wait: *wait,
+                ..WaitOptions::default()
+            };
+            print_events(run, options, report, console)
         }
-        Action::Tail { run, follow } => tail(run, *follow, console),
+        Action::Wait {
+            run,
+            wait,
+            events: false,
+            report,
+        } => wait_for(run, *wait, report.detail(console, false)?, console),
+        Action::Tail {
+            run, events: true, ..
+        } => {
+            let options = WaitOptions {
+                keep: true,
+                ..WaitOptions::default()
+            };
+            let printed = print_events(run, options, &ReportArgs::default(), console);
+            printed.map(|_| 0)
+        }
+        Action::Tail {
+            run,
+            follow,
+            events: false,
+        } => tail(run, *follow, console),
         Action::Cancel { run } => cancel(run, console),
     }
 }
@@ -151,8 +191,11 @@ fn wait_for(
 ) -> Result<u8, Failure> {
     let request = FollowRequest::Wait {
         run,
-        wait,
-        outputs: console.json && detail == ReportDetail::Full,
+        options: WaitOptions {
+            wait,
+            outputs: console.json && detail == ReportDetail::Full,
+            ..WaitOptions::default()
+        },
     };
     match watch(request, console, extent(console), &Limits::default())? {
         HostedResult::StillRunning(state) => {
@@ -179,6 +222,49 @@ fn wait_for(
             &[],
             stdout_error.as_ref(),
         ),
+        HostedResult::Tail(_) => Ok(0),
+    }
+}
+
+/// Prints the events of a run from now on. Returns the exit code.
+fn print_events(
+    run: &str,
+    options: WaitOptions,
+    report: &ReportArgs,
+    console: &Console,
+) -> Result<u8, Failure> {
+    check_events(true, console)?;
+    let printed = follow_events(run, options, report.detail(console, true)?, console);
+    if let Err(failure) = &printed {
+        events::print_failure(console, failure);
+    }
+    printed
+}
+
+fn follow_events(
+    run: &str,
+    options: WaitOptions,
+    detail: ReportDetail,
+    console: &Console,
+) -> Result<u8, Failure> {
+    let options = WaitOptions {
+        outputs: detail == ReportDetail::Full,
+        follow: true,
+        ..options
+    };
+    let view = ViewOptions {
+        extent: OutputExtent::Full,
+        mode: ViewMode::Events,
+        detail,
+    };
+    let request = FollowRequest::Wait { run, options };
+    match watch(request, console, view, &Limits::default())? {
+        HostedResult::StillRunning(state) => {
+            let notices = &[];
+            let printed = events::print_still_running(console, StillRunning { state, notices });
+            exit_after(printed, EXIT_TIMED_OUT)
+        }
+        HostedResult::Finished { report, .. } => print_done_event(&report, console, &[], detail),
         HostedResult::Tail(_) => Ok(0),
     }
 }

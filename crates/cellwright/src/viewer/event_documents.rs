@@ -5,9 +5,12 @@ use std::time::SystemTime;
 use cellwright_diagnostics::failure::ErrorObject;
 use cellwright_diagnostics::json_schema::Timestamp;
 use cellwright_execution::{CellRef, ErrorReport, ExecutionStatus, KernelReport, ReportDocument};
+use cellwright_operations::check::CheckReport;
 use cellwright_stdext::rfc3339;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::document::StillRunning;
 
 /// An event with its time.
 #[derive(Serialize, JsonSchema)]
@@ -146,6 +149,24 @@ pub(crate) struct Done<'a> {
     pub(super) event: &'static str,
     #[serde(flatten)]
     pub(super) report: &'a ReportDocument<'a>,
+}
+
+/// The run continues in the background, as the last event.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Continues<'a> {
+    #[schemars(extend("const" = "running"))]
+    pub(super) event: &'static str,
+    #[serde(flatten)]
+    pub(super) running: StillRunning<'a>,
+}
+
+/// The result of a check, as the last event.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Checked<'a> {
+    #[schemars(extend("const" = "done"))]
+    pub(super) event: &'static str,
+    #[serde(flatten)]
+    pub(super) report: &'a CheckReport,
 }
 
 /// The last event of a command that ran nothing.

@@ -7,17 +7,19 @@ use cellwright_execution::feed::{DisplayItem, FeedItem};
 use cellwright_execution::{
     CellEvent, ErrorReport, ExecutionStatus, ReportDetail, ReportDocument, plain_text,
 };
+use cellwright_operations::check::CheckReport;
 use cellwright_output::{Limits, LiveTarget, LiveText, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event_documents::{
-    Begin, Display, DisplayedImage, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
+    Begin, Checked, Continues, Display, DisplayedImage, Done, End, Failed, KernelReady, Lost,
+    Raised, Stamped, Text,
 };
 use super::live::StdoutError;
 use super::{Viewer, display_text};
 use crate::console::Console;
-use crate::document::Versioned;
+use crate::document::{StillRunning, Versioned};
 
 pub(super) struct EventViewer<'s> {
     console: &'s Console,
@@ -157,6 +159,21 @@ fn event_line(event: &(impl Serialize + JsonSchema)) -> io::Result<String> {
 pub(crate) fn print_done(console: &Console, report: &ReportDocument<'_>) -> Result<(), Failure> {
     let event = "done";
     Ok(console.write_json_line(&event_line(&Done { event, report })?)?)
+}
+
+/// Prints as the last event that the run continues in the background.
+pub(crate) fn print_still_running(
+    console: &Console,
+    running: StillRunning<'_>,
+) -> Result<(), Failure> {
+    let event = "running";
+    Ok(console.write_json_line(&event_line(&Continues { event, running })?)?)
+}
+
+/// Prints the result of a check as the last event.
+pub(crate) fn print_checked(console: &Console, report: &CheckReport) -> Result<(), Failure> {
+    let event = "done";
+    Ok(console.write_json_line(&event_line(&Checked { event, report })?)?)
 }
 
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.

@@ -131,6 +131,7 @@ impl<'a> LiveWriter<'a> {
         if clean.is_empty() {
             return;
         }
+        self.leave_rows(index);
         let before = if self.streams[index].at_line_start {
             ""
         } else {
@@ -144,6 +145,7 @@ impl<'a> LiveWriter<'a> {
         if text.is_empty() {
             return;
         }
+        self.leave_rows(1 - index);
         let extent = self.extent;
         let head = self.limits.head_bytes;
         let stream = &mut self.streams[index];
@@ -169,6 +171,16 @@ impl<'a> LiveWriter<'a> {
         }
         stream.shown += now.len();
         self.print(index, now);
+    }
+
+    /// Moves below the rows that a stream redraws, because the other stream writes to the same terminal.
+    fn leave_rows(&mut self, index: usize) {
+        let mut end = String::new();
+        self.streams[index].live.leave_rows(&mut end);
+        if !end.is_empty() {
+            self.print(index, &end);
+            self.streams[index].at_line_start = true;
+        }
     }
 
     fn print(&mut self, index: usize, text: &str) {

@@ -56,7 +56,7 @@ for call in (lambda: tool.edit('a.ipynb', old='nowhere', new=''),
 bad_edit 2 | tool.edit: The text to replace occurs 0 times in a.ipynb
 bad_file 2 | tool.read: File not found: --help
 bad_arguments 2 | tool.read: `read` has no argument `colour`; available: path, full
-bad_arguments 2 | tool.notebook: `notebook` has no action `explode`; actions: edit, insert, delete, move, type, clear, tag, meta, outline, figures, undo, redo, where, upgrade
+bad_arguments 2 | tool.notebook: `notebook` has no action `explode`; actions: edit, insert, delete, move, type, clear, tag, meta, outline, parameters, figures, undo, redo, where, upgrade
 ";
     let without_first_line =
         |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
@@ -306,7 +306,7 @@ fn modules_of_a_project_run_only_while_they_are_trusted_and_unchanged() {
     let result = context.run(&["trust"]).exits(0);
     assert_eq!(
         result.stdout,
-        format!("trusted       18 B  {}\n", path.display())
+        format!("trusted  18 B  {}\n", path.display())
     );
     check_value("project", "");
     fs::write(modules.join("a.py"), "where = 'changed'\n").unwrap();

@@ -34,6 +34,8 @@ mod logging;
 mod mcp;
 mod notebook;
 mod notebook_metadata;
+mod notebook_parameters;
+mod old_formats;
 mod on_terminal;
 mod open_notebooks;
 mod process_cleanup;

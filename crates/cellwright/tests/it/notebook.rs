@@ -143,7 +143,7 @@ fn an_old_notebook_is_upgraded_on_request() {
 }
 "#;
     context.file("old.ipynb", old);
-    let refused = context.run(&["read", "old.ipynb"]).exits(2);
+    let refused = context.run(&["notebook", "clear", "old.ipynb"]).exits(2);
     assert_snapshot!("old_format", refused.output_masked());
     assert_eq!(context.content("old.ipynb"), old);
     let result = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);

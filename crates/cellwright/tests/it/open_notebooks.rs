@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::context::{CommandOutput, Context};
+use crate::mcp::client::Client;
 
 const TWO_CELLS: &str = r#"{
  "cells": [
@@ -183,6 +186,19 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
+/// Waits until the room has this text in its second cell.
+fn wait_for_text(page: &mut Page, text: &str, lab: &JupyterLab) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while page.send("text") != text {
+        assert!(
+            Instant::now() < deadline,
+            "the room has kept the text: {}",
+            lab.log()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn kinds(output: &CommandOutput) -> Vec<String> {
     let notices = output.json()["notices"].as_array().unwrap().clone();
     let kind = |notice: &serde_json::Value| notice["kind"].as_str().unwrap().to_owned();
@@ -229,20 +245,49 @@ fn text_that_is_typed_in_a_collaboration_room_is_not_overwritten() {
     let located = lab.run(&["notebook", "where", "a.ipynb"]).exits(0);
     assert!(located.stdout.contains("live"), "{}", located.stdout);
 
+    // Over MCP, and from code in a cell.
+    let mut server = lab.command(&["mcp"]);
+    server.env("CELLWRIGHT_PYTHON", &lab.python);
+    let mut client = Client::of(server);
+    client.initialize(&json!({}));
+    let arguments = json!({"path": "a.ipynb", "old": "x = 11", "new": "x = 12"});
+    let refused = client.call("edit", arguments.clone()).error_text();
+    for part in ["live collaboration room", "http://127.0.0.1:", "`force`"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert!(!refused.contains(&lab.token()));
+    let located = client.call("notebook", json!({"action": "where", "path": "a.ipynb"}));
+    assert!(located.text().contains("live"), "{}", located.text());
+    assert!(!located.text().contains(&lab.token()));
+    let code = "tool.edit('a.ipynb', old='x = 11', new='x = 12')";
+    let raised = lab.run(&["eval", code, "--python", lab.python.to_str().unwrap()]);
+    let raised = raised.exits(1).stderr;
+    assert!(raised.contains("live collaboration room"), "{raised}");
+    assert_eq!(lab.context.content("a.ipynb"), before);
+    assert_eq!(page.send("text"), "y = 2 + typed");
+    let mut arguments = arguments;
+    arguments["force"] = json!(true);
+    arguments["new"] = json!("x = 11 + 0");
+    let forced = client.call("edit", arguments).ok();
+    assert_eq!(forced.notices(), ["open_in_room"]);
+    assert!(lab.context.content("a.ipynb").contains("x = 11 + 0"));
+    drop(client);
+    wait_for_text(&mut page, "y = 2", &lab);
+    assert_eq!(page.send("type  + typed"), "typed");
+
     // What the refusal prevents: the room takes over the file, and the typed text is lost.
     let forced = [
-        "edit", "a.ipynb", "--old", "x = 11", "--new", "x = 13", "--force", "--json",
+        "edit",
+        "a.ipynb",
+        "--old",
+        "x = 11 + 0",
+        "--new",
+        "x = 13",
+        "--force",
+        "--json",
     ];
     assert_eq!(kinds(&lab.run(&forced).exits(0)), ["open_in_room"]);
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while page.send("text") != "y = 2" {
-        assert!(
-            Instant::now() < deadline,
-            "the room has kept the text: {}",
-            lab.log()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_text(&mut page, "y = 2", &lab);
 }
 
 #[test]

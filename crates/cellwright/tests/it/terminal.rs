@@ -141,3 +141,58 @@ fn a_failed_cell_stands_out() {
     );
     assert!(!piped.stderr.contains('\u{1b}'), "{}", piped.stderr);
 }
+
+#[test]
+fn lists_of_trust_and_git_setup_fit_into_the_window() {
+    let context = Context::new();
+    let dir = context.dir().join(".cellwright/modules");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("a-module-with-a-long-name.py"), "x = 1\n").unwrap();
+    let git = Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(context.dir())
+        .status();
+    assert!(git.unwrap().success());
+    for arguments in [
+        &["trust"][..],
+        &["trust", "--list"],
+        &["git", "setup", "--clean"],
+    ] {
+        for columns in [40, 80] {
+            let shown = run_in_window(&context, columns, arguments);
+            let table = shown
+                .lines()
+                .take_while(|line| !line.contains('\u{1b}') && !line.starts_with("next"));
+            let table: Vec<&str> = table.collect();
+            assert!(!table.is_empty(), "{shown}");
+            for line in table {
+                assert!(line.chars().count() <= columns, "{arguments:?}: {line}");
+            }
+            if arguments[0] == "trust" {
+                assert!(shown.contains("with-a-long-name.py"), "{shown}");
+            } else {
+                assert!(shown.contains("filter.cellwright.clean"), "{shown}");
+                context.run(&["git", "setup", "--undo"]).exits(0);
+            }
+        }
+    }
+}
+
+/// The second of two bars is drawn below the first one, where the cursor then is. What follows is below both.
+#[test]
+fn bars_below_each_other_are_redrawn_in_place() {
+    let context = Context::new();
+    let code = "\
+import sys
+for step in range(3):
+    sys.stderr.write(f'\\router {step}\\n\\rinner {step}\\x1b[A')
+sys.stderr.flush()
+1/0";
+    let shown = run_in_window(&context, 80, &["eval", code]);
+    let bars = "\router 0\n\rinner 0\u{1b}[1A\router 1\n\rinner 1\u{1b}[1A\router 2\n\rinner 2\u{1b}[1A\n\n";
+    let after = shown.split_once(bars);
+    assert!(
+        after.is_some_and(|(_, after)| after.contains("Traceback")),
+        "{shown:?}"
+    );
+}

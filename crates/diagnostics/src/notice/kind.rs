@@ -148,7 +148,7 @@ impl NoticeKind {
             Self::InputRefused => Some(hint![flag_value("answer", "TEXT"), " supplies input"]),
             Self::OldFormat => Some(hint![
                 command("notebook upgrade PATH"),
-                " converts the file, which changes need",
+                " converts the file; changes require it",
             ]),
             Self::CellsNotRun => Some(hint![
                 flag_value("to", "CELL"),

@@ -64,14 +64,12 @@ fn declared_by(statement: &Statement<'_>, language: &dyn Language) -> Vec<Declar
         .collect();
     let Some(&(first_start, first_end)) = operators.first() else {
         // An annotation without a value.
-        let annotated = syntax
-            .annotates_without_value
-            .then(|| annotated_name(text, language));
-        return annotated
-            .flatten()
-            .map(|(name, type_hint)| declared(name, None, Some(type_hint)))
-            .into_iter()
-            .collect();
+        let annotation = syntax.annotation.as_ref();
+        let annotated = annotation
+            .filter(|annotation| annotation.can_lack_value)
+            .and_then(|_| annotated_name(text, language))
+            .map(|(name, type_hint)| declared(name, None, Some(type_hint)));
+        return Vec::from_iter(annotated);
     };
     if statement.is_rightward {
         let (value, name) = (text[..first_start].trim(), text[first_end..].trim());
@@ -137,9 +135,15 @@ fn without_declaration<'a>(text: &'a str, syntax: &Syntax) -> &'a str {
 
 /// Splits `name: type`.
 fn annotated_name<'a>(text: &'a str, language: &dyn Language) -> Option<(&'a str, &'a str)> {
-    let (name, type_hint) = text.split_once(language.syntax().annotation?)?;
-    let (name, type_hint) = (name.trim(), type_hint.trim());
+    let (name, type_hint) = text.split_once(language.syntax().annotation.as_ref()?.sign)?;
+    let (name, type_hint) = (name.trim(), unquoted(type_hint.trim()));
     (language.is_valid_name(name) && !type_hint.is_empty()).then_some((name, type_hint))
+}
+
+/// The text in the quotes of a type such as `'Model'`, which Python evaluates later.
+fn unquoted(text: &str) -> &str {
+    let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
+    inner('\'').or_else(|| inner('"')).unwrap_or(text)
 }
 
 /// The variables before an assignment operator.
@@ -172,7 +176,7 @@ impl<'a> Targets<'a> {
         })
     }
 
-    /// The value of each variable, if the values can be told apart.
+    /// The value of each variable, if each one has its text.
     fn values<'v>(&self, value: &'v str, syntax: &Syntax) -> Vec<Option<&'v str>> {
         if let [_] = self.names[..] {
             return vec![(!self.is_nested).then_some(value)];
@@ -231,6 +235,7 @@ layers: Dict[str, int] = {'a': 1}
 seed = 3 # type: int  Seed of the generator
 path: str
 ratio = None  #
+model: 'Model' = None
 ";
         assert_eq!(
             list("python", source),
@@ -242,6 +247,7 @@ ratio = None  #
                 "seed|3|int|Seed of the generator",
                 "path|-|str|-",
                 "ratio|None|-|-",
+                "model|None|Model|-",
             ]
         );
     }
@@ -271,7 +277,7 @@ last = 4";
     }
 
     #[test]
-    fn assignments_of_several_names_have_their_values_if_they_can_be_told_apart() {
+    fn assignments_of_several_names_have_their_values_if_each_has_its_text() {
         let source = "\
 a, b = 1, (2, 3)
 (c, d) = [4, 5]

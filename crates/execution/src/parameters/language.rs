@@ -25,10 +25,8 @@ pub(super) struct Syntax {
     pub(super) quotes: &'static [Quote],
     /// Words before the variable of an assignment.
     pub(super) declarations: &'static [&'static str],
-    /// Sign between a variable and its type.
-    pub(super) annotation: Option<&'static str>,
-    /// Whether a variable with a type and without a value is a statement of its own.
-    pub(super) annotates_without_value: bool,
+    /// How a variable has a type.
+    pub(super) annotation: Option<Annotation>,
     /// The start of a comment that names a type.
     pub(super) type_comment: Option<&'static str>,
     /// Whether `x <- 1` and `1 -> x` are assignments.
@@ -48,13 +46,20 @@ impl Syntax {
             quotes,
             declarations: &[],
             annotation: None,
-            annotates_without_value: false,
             type_comment: None,
             has_arrows: false,
             continues_after_operator: false,
             blanks_end_value: false,
         }
     }
+}
+
+/// How a variable has a type.
+pub(super) struct Annotation {
+    /// Sign between a variable and its type.
+    pub(super) sign: &'static str,
+    /// Whether a variable with a type and without a value is a whole statement.
+    pub(super) can_lack_value: bool,
 }
 
 /// A sign around strings.

@@ -187,13 +187,14 @@ impl<'a, 's> Splitter<'a, 's> {
             ('\n', _) => (Token::LineEnd, 1),
             (';', _) => (Token::Semicolon, 1),
             (',', _) => (Token::Comma, 1),
-            (_, Some(b"==" | b"=>" | b"=~" | b"!=" | b">=" | b":=" | b"~=")) => (Token::Other, 2),
             ('<', Some(b"<-")) if syntax.has_arrows => (Token::Assignment, 2),
             ('<', Some(b"<<")) if syntax.has_arrows && rest.starts_with("<<-") => {
                 (Token::Assignment, 3)
             }
             ('-', Some(b"->")) if syntax.has_arrows => (Token::RightwardAssignment, 2),
-            (_, Some(b"<=" | b"->")) => (Token::Other, 2),
+            (_, Some(b"==" | b"=>" | b"=~" | b"!=" | b"<=" | b">=" | b":=" | b"~=" | b"->")) => {
+                (Token::Other, 2)
+            }
             ('=', _) => (Token::Assignment, 1),
             ('(' | '[' | '{', _) => {
                 self.depth += 1;

@@ -16,7 +16,7 @@ use super::super::channel::ReplyChannel;
 use super::super::frame::FrameError;
 use super::super::log::Level;
 use super::super::protocol::{
-    ClientMessage, ExecuteParams, ReplyDetail, SessionSelector, WaitMode,
+    ClientMessage, ExecuteParams, ReplyDetail, SessionSelector, WaitMode, WaitOptions,
 };
 use super::super::reply::{Answer, CancelResult, HostReply, InputPrompt, RunState, RunTail};
 use super::input_requests::InputRequests;
@@ -215,21 +215,25 @@ impl HostService {
     pub(super) async fn wait_run(
         &self,
         id: &str,
-        wait: Option<Duration>,
-        outputs: bool,
+        options: WaitOptions,
         channel: &mut ReplyChannel<'_>,
     ) -> Result<(), FrameError> {
         let Some(run) = self.runs.get(id) else {
             let failure = run_not_found(id, &self.runs.ids());
             return channel.send(final_reply(Err(failure))).await;
         };
+        let feed = options
+            .follow
+            .then(|| run.execution.follow_from_progress(Overflow::Drop));
         let waited = self
-            .stream_run(&run, None, wait, channel, InputRequests::default())
+            .stream_run(&run, feed, options.wait, channel, InputRequests::default())
             .await?;
         match waited {
             WaitEnd::Done => {
-                channel.send(finished(&run, outputs)).await?;
-                self.runs.mark_collected(id);
+                channel.send(finished(&run, options.outputs)).await?;
+                if !options.keep {
+                    self.runs.mark_collected(id);
+                }
                 Ok(())
             }
             WaitEnd::TimedOut => {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use cellwright_notebook::edit::{Address, Operation};
 use cellwright_notebook::{
-    Cells, FormatError, MarkerStyle, Notebook, compose, edit, file, parse, render, rewrite,
+    Cells, FormatError, MarkerStyle, Notebook, Notice, Revision, compose, edit, file, parse,
+    render, rewrite, upgrade,
 };
 
 use crate::single::assert_only_changed;
@@ -98,6 +99,54 @@ fn corpus_notebooks_round_trip() {
             check(&path, &notebook);
         }
     }
+}
+
+/// A notebook in nbformat 2 or 3 is read as its upgrade. Returns whether the file is one.
+fn check_old_format(path: &Path) -> bool {
+    let bytes = fs::read(path).unwrap();
+    let parsed = Notebook::parse(&bytes[..]);
+    if !matches!(parsed, Err(FormatError::OldFormat { major: 2..=3 })) {
+        return false;
+    }
+    let name = path.display();
+    let loaded = file::load_any_format(path, None);
+    let Ok(Some((outcome, upgraded))) = upgrade(&bytes) else {
+        assert!(loaded.is_err(), "{name}");
+        assert!(file::read_view(path, None, None).is_err(), "{name}");
+        return true;
+    };
+    let (notebook, notices) = loaded.unwrap();
+    assert!(notebook.bytes() == upgraded, "{name}");
+    assert_eq!(notebook.revision(), Revision::compute(&bytes), "{name}");
+    assert_eq!(notebook.format(), outcome.from, "{name}");
+    let notice = Notice::OldFormat { from: outcome.from };
+    assert_eq!(notices.first(), Some(&notice), "{name}");
+    let view = file::read_view(path, Some(MarkerStyle::Ids), None).unwrap();
+    assert!(view.text == render(&notebook, MarkerStyle::Ids), "{name}");
+    assert_eq!(
+        (view.revision, view.notices),
+        (notebook.revision(), notices),
+        "{name}"
+    );
+    // Changes need the upgrade.
+    assert!(file::load(path).is_err(), "{name}");
+    assert!(fs::read(path).unwrap() == bytes, "{name}");
+    true
+}
+
+#[test]
+fn old_formats_are_read_as_their_upgrade() {
+    let old = fixtures()
+        .iter()
+        .filter(|path| check_old_format(path))
+        .count();
+    assert!(old >= 2);
+    let Some(dir) = corpus() else { return };
+    let old = notebooks_in(&dir)
+        .iter()
+        .filter(|path| check_old_format(path))
+        .count();
+    assert!(old >= 40, "{old}");
 }
 
 /// An entry of the corpus manifest.

@@ -63,14 +63,13 @@ pub struct SetupReport {
 }
 
 impl SetupReport {
-    /// Columns: change, file, entry. Entries that stay as they were are left out.
+    /// Columns: change, file, name and value of the entry. Entries that stay as they were are left out.
     pub fn table(&self) -> Table {
-        let mut table = Table::new(["CHANGE", "FILE", "ENTRY"])
+        let mut table = Table::new(["CHANGE", "FILE", "ENTRY", "VALUE"])
             .without_head()
             .clip_path("FILE")
-            .clip("ENTRY")
-            .ragged("FILE")
-            .hide_first(&["FILE"]);
+            .clip("VALUE")
+            .hide_first(&["FILE", "VALUE"]);
         for step in &self.steps {
             let change = match step.change {
                 EntryChange::Wrote => "wrote",
@@ -78,11 +77,9 @@ impl SetupReport {
                 EntryChange::Left => "left",
                 EntryChange::Unchanged => continue,
             };
-            table.push([
-                change.to_owned(),
-                format!("{}:", step.file),
-                step.entry.clone(),
-            ]);
+            // `diff.cellwright.textconv = …`, or `*.ipynb diff=…`.
+            let (name, value) = step.entry.split_once(' ').unwrap_or((&step.entry, ""));
+            table.push([change, &step.file, name, value].map(str::to_owned));
         }
         table
     }

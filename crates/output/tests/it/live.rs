@@ -95,3 +95,39 @@ fn redrawn_lines_are_clipped_to_the_window() {
         "more than ten columns\r\nnext"
     );
 }
+
+/// As `tqdm` draws a bar at position 1: a line feed, the bar, and back up.
+#[test]
+fn bars_below_each_other_are_redrawn_in_place() {
+    let raw = b"\router 1\n\rinner 1\x1b[A\n\rinner 2\x1b[A\router 2\n";
+    for target in [LiveTarget::ColourTerminal, LiveTarget::PlainTerminal] {
+        assert_eq!(
+            live_text(target, &[raw]),
+            "\router 1\n\rinner 1\x1b[1A\n\rinner 2\x1b[1A\router 2\n"
+        );
+    }
+    // Text that follows does not overwrite the rows below the cursor.
+    assert_eq!(
+        live_text(LiveTarget::PlainTerminal, &[b"a\nb\nc\x1b[2A\rA"]),
+        "a\nb\nc\x1b[2A\rA\n\n\n"
+    );
+}
+
+#[test]
+fn the_cursor_stays_within_the_rows_of_the_stream() {
+    let show = |raw: &[u8]| live_text(LiveTarget::PlainTerminal, &[raw]);
+    assert_eq!(show(b"\x1b[A\x1b[99Aover"), "over");
+    assert_eq!(show(b"a\n\x1b[99Aover\n"), "a\n\x1b[1Aover\n");
+    assert_eq!(
+        show(b"a\nb\n\x1b[0A\x1b[A\x1b[Ax"),
+        "a\nb\n\x1b[1A\x1b[1Ax\n\n\n"
+    );
+    assert_eq!(show(b"a\n\x1b[99999999999999999999Ax"), "a\n\x1b[1Ax\n\n");
+    // Another stream has written below the rows.
+    let mut live = LiveText::new(LiveTarget::PlainTerminal);
+    let mut out = String::new();
+    live.push(b"a\nb\x1b[A", &mut out);
+    live.leave_rows(&mut out);
+    live.push(b"\x1b[Ac", &mut out);
+    assert_eq!(out, "a\nb\x1b[1A\n\nc");
+}

@@ -248,7 +248,14 @@ proptest! {
                 if let Some(after) = rest.strip_prefix("\x1b[") {
                     let end = after.find(|c: char| c != ';' && !c.is_ascii_digit()).unwrap();
                     let letter = after.as_bytes()[end];
-                    prop_assert!(letter == b'K' || letter == b'm' && target == LiveTarget::ColourTerminal);
+                    if letter == b'A' {
+                        // Within the rows of the text before it.
+                        let before = &whole[..whole.len() - rest.len()];
+                        let rows: usize = after[..end].parse().unwrap();
+                        prop_assert!(rows <= before.matches('\n').count(), "{:?}", whole);
+                    } else {
+                        prop_assert!(letter == b'K' || letter == b'm' && target == LiveTarget::ColourTerminal);
+                    }
                     rest = &after[end + 1..];
                 } else {
                     prop_assert!(rest.starts_with(['\r', '\u{8}']), "{:?}", whole);

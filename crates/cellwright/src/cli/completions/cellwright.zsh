@@ -9,7 +9,8 @@ _cellwright() {
             return
         fi
         candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-    done < <("$words[1]" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+    # The words without their quotes.
+    done < <("$words[1]" __complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)
     (( $#candidates )) && _describe 'cellwright' candidates
 }
 if [ "$funcstack[1]" = "_cellwright" ]; then

@@ -40,11 +40,11 @@ pub(super) fn parameters(
     if !report.parameters.is_empty() {
         console.print_table(&report.table())?;
     }
-    if let Some(remark) = report.remark() {
+    if let Some(mut remark) = report.remark() {
+        if !report.parameters.is_empty() {
+            remark.push_str("; `run PATH -p NAME=VALUE` sets a parameter");
+        }
         console.note(&remark);
-    }
-    if !report.parameters.is_empty() {
-        console.note("`run PATH -p NAME=VALUE` sets a parameter");
     }
     Ok(())
 }

@@ -172,7 +172,6 @@ pub(crate) struct RunArgs {
         long,
         value_name = "SECONDS",
         value_parser = parse_seconds,
-        conflicts_with = "events",
         help_heading = "Background"
     )]
     pub(super) wait: Option<Duration>,

@@ -31,14 +31,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::{Document, SchemaList};
 use crate::cli::CompletionScript;
 use crate::cli::mcp::{ClientConfigReport, Listening};
-use crate::document::Versioned;
-use crate::hosted_execution::StillRunning;
+use crate::document::{StillRunning, Versioned};
 use crate::verbs::config::{SettingDocument, SettingFiles, SettingList};
 use crate::verbs::git::TextconvReport;
 use crate::verbs::host::{HostLog, HostStatus, StartedHost, StoppedHost};
 use crate::verbs::kernels::StoppedSessions;
 use crate::viewer::event_documents::{
-    Begin, Display, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
+    Begin, Checked, Continues, Display, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
 };
 
 fn document<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -126,6 +125,8 @@ pub(super) const DOCUMENTS: &[Document] = &[
             event::<Lost>,
             event::<End<'static>>,
             event::<Done<'static>>,
+            event::<Checked<'static>>,
+            event::<Continues<'static>>,
             event::<Failed>,
         ],
     },

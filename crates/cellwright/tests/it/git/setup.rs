@@ -108,7 +108,7 @@ fn settings_of_other_tools_are_kept_and_reported() {
     assert!(
         result
             .stdout
-            .contains("left     .git/config: diff.cellwright.textconv = my own script"),
+            .contains("left     .git/config     diff.cellwright.textconv   = my own script"),
         "{}",
         result.stdout
     );
@@ -157,7 +157,7 @@ fn global_setup_applies_to_all_repositories_of_a_user() {
     assert!(
         result
             .stdout
-            .contains(".gitconfig: diff.cellwright.textconv"),
+            .contains(".gitconfig              diff.cellwright.textconv"),
         "{}",
         result.stdout
     );

@@ -169,6 +169,8 @@ fn widgets_and_progress_bars() {
         "w.Image(value=b'\\x89PNG\\x00\\xff', format='png')",
         "p = w.IntProgress(max=3)\ndisplay(p)\nfor i in range(3): p.value += 1",
         "from tqdm import tqdm\nfor i in tqdm(range(3)): pass",
+        "for i in tqdm(range(2), desc='outer'):\n    for j in tqdm(range(3), desc='inner', position=1): pass\nprint('end')",
+        "for i in tqdm(range(2)):\n    for j in tqdm(range(3), position=1, leave=False): pass",
         "from tqdm.notebook import tqdm as bar\nfor i in bar(range(3)): pass",
         "# ipykernel: the runner has no page, so a bar is text\nfrom tqdm.auto import trange\nfor i in trange(2): pass",
     ]);
@@ -243,6 +245,20 @@ fn plotly_altair_and_bokeh() {
         "from bokeh.io import output_notebook, show\nfrom bokeh.plotting import figure as plot\noutput_notebook(hide_banner=True)",
         "p = plot(width=200, height=200)\np.line([1, 2], [3, 4])\np",
         "show(p)",
+    ]);
+}
+
+#[test]
+fn holoviews() {
+    compare_rich_outputs(&[
+        "import holoviews as hv\nhv.extension('bokeh')",
+        "curve = hv.Curve([1, 4, 9], 'x', 'y')\ncurve",
+        "print(curve)",
+        "curve * hv.Scatter([1, 4, 9])",
+        "curve + hv.Bars([('a', 1), ('b', 2)])",
+        "hv.HoloMap({i: hv.Curve([1, i]) for i in range(3)}, kdims='i')",
+        "hv.Dataset([(1, 2), (3, 4)], 'a', 'b')",
+        "hv.Store.current_backend, hv.extension._loaded",
     ]);
 }
 

@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[5]
 LAYOUT = 2
 SPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 PACKAGES = ["nbclient", "ipykernel", "ipython", "numpy", "pandas", "matplotlib", "ipywidgets", "tqdm", "polars",
-            "plotly", "altair", "bokeh", "rich", "seaborn", "sympy"]
+            "plotly", "altair", "bokeh", "holoviews", "rich", "seaborn", "sympy"]
 
 
 class NotExecutable(Exception):

@@ -1,6 +1,6 @@
 //! JavaScript and TypeScript, as Deno's kernel accepts them.
 
-use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
+use super::{Annotation, Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_utf16, format_float, write_joined, write_quoted};
 
@@ -74,7 +74,10 @@ const SYNTAX: Syntax = Syntax {
 };
 
 const TYPESCRIPT_SYNTAX: Syntax = Syntax {
-    annotation: Some(":"),
+    annotation: Some(Annotation {
+        sign: ":",
+        can_lack_value: false,
+    }),
     ..SYNTAX
 };
 

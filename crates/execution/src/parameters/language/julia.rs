@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
+use super::{Annotation, Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
@@ -43,7 +43,10 @@ const RESERVED: [&str; 29] = [
 static SYNTAX: Syntax = Syntax {
     block_comment: Some(("#=", "=#")),
     declarations: &["const", "global", "local"],
-    annotation: Some("::"),
+    annotation: Some(Annotation {
+        sign: "::",
+        can_lack_value: false,
+    }),
     continues_after_operator: true,
     ..Syntax::with_quotes(&[
         Quote::multiline("\"\"\""),

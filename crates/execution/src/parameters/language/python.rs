@@ -1,6 +1,6 @@
 //! Python.
 
-use super::{Language, Quote, Syntax, UnsupportedValue, is_identifier};
+use super::{Annotation, Language, Quote, Syntax, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
 use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
@@ -46,8 +46,10 @@ const RESERVED: [&str; 36] = [
 ];
 
 static SYNTAX: Syntax = Syntax {
-    annotation: Some(":"),
-    annotates_without_value: true,
+    annotation: Some(Annotation {
+        sign: ":",
+        can_lack_value: true,
+    }),
     type_comment: Some("type:"),
     ..Syntax::with_quotes(&[
         Quote::multiline("\"\"\""),
