@@ -174,7 +174,7 @@ impl Gate {
             let message = message_check::check(&bytes).map_err(|response| {
                 let no_id = || {
                     message_check::error_object(
-                        Value::Null,
+                        &Value::Null,
                         message_check::INVALID_REQUEST,
                         "not a message",
                     )
@@ -209,7 +209,7 @@ impl Gate {
             "the server has {max} MCP sessions, as many as `mcp.http_sessions` allows, and all are in use; \
              end one with DELETE, or try again later"
         );
-        let error = message_check::error_object(id, TOO_MANY_SESSIONS, &message);
+        let error = message_check::error_object(&id, TOO_MANY_SESSIONS, &message);
         let mut response = json_response(StatusCode::SERVICE_UNAVAILABLE, &error);
         let seconds = HeaderValue::from_static(SESSION_RETRY_AFTER);
         response.headers_mut().insert(RETRY_AFTER, seconds);
@@ -227,13 +227,12 @@ async fn read_body(body: Body) -> Result<Bytes, Response> {
     if body.size_hint().lower() > BODY_LIMIT as u64 {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await {
-        Ok(read) => read.map_err(|_| too_large()),
-        Err(_) => {
-            let error = "the body did not arrive in time";
-            Err(closing(error_response(StatusCode::REQUEST_TIMEOUT, error)))
-        }
-    }
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await;
+    let Ok(read) = read else {
+        let error = "the body did not arrive in time";
+        return Err(closing(error_response(StatusCode::REQUEST_TIMEOUT, error)));
+    };
+    read.map_err(|_| too_large())
 }
 
 /// Keeps a connection without a time limit until its response has been sent.

@@ -32,7 +32,7 @@ pub(super) async fn filter_input(
         }
         let response = if line.len() > LINE_LIMIT {
             let response = message_check::error_object(
-                message_check::find_id(&line),
+                &message_check::find_id(&line),
                 message_check::INVALID_REQUEST,
                 "the message is longer than 64 MiB",
             );

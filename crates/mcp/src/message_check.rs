@@ -33,7 +33,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Option<Value>>
         Ok(value) => Err(invalid_message_error(&value)),
         Err(error) => {
             let message = super::wording::sanitize(&format!("not JSON: {error}"));
-            Err(Some(error_object(find_id(bytes), PARSE_ERROR, &message)))
+            Err(Some(error_object(&find_id(bytes), PARSE_ERROR, &message)))
         }
     }
 }
@@ -54,7 +54,7 @@ fn check_id(message: ClientJsonRpcMessage) -> Result<ClientJsonRpcMessage, Optio
         && id.len() > ID_LIMIT
     {
         let message = format!("the id is longer than {ID_LIMIT} bytes");
-        return Err(Some(error_object(Value::Null, INVALID_REQUEST, &message)));
+        return Err(Some(error_object(&Value::Null, INVALID_REQUEST, &message)));
     }
     Ok(message)
 }
@@ -67,10 +67,10 @@ fn batch_errors(members: &[Value]) -> Value {
         .iter()
         .filter(expects_response)
         .take(BATCH_ERRORS_MAX)
-        .map(|member| error_object(usable_id(&member["id"]), INVALID_REQUEST, message))
+        .map(|member| error_object(&usable_id(&member["id"]), INVALID_REQUEST, message))
         .collect();
     if errors.is_empty() {
-        return error_object(Value::Null, INVALID_REQUEST, message);
+        return error_object(&Value::Null, INVALID_REQUEST, message);
     }
     Value::Array(errors)
 }
@@ -103,7 +103,7 @@ fn invalid_message_error(value: &Value) -> Option<Value> {
             "not a JSON-RPC message: no `method`, `result` or `error`",
         )
     };
-    Some(error_object(usable_id(&value["id"]), code, message))
+    Some(error_object(&usable_id(&value["id"]), code, message))
 }
 
 /// Whether the value is an object with a method and without an id.
@@ -135,7 +135,7 @@ pub(super) fn find_id(bytes: &[u8]) -> Value {
 }
 
 /// An error response.
-pub(super) fn error_object(id: Value, code: i64, message: &str) -> Value {
+pub(super) fn error_object(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 

@@ -16,7 +16,7 @@ use crate::context::Context;
 const BROWSER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Uses the server and sends the result to the origin of the page.
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r"
 const headers = {
   Authorization: BEARER, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
 };
@@ -33,7 +33,7 @@ const use = async () => {
   return 'ended with ' + ended.status + ': ' + answer;
 };
 use().catch((error) => 'failed: ' + error).then((result) => fetch('/result', {method: 'POST', body: result}));
-"#;
+";
 
 /// A browser, which ends with the test.
 struct Browser(Child);
@@ -89,14 +89,14 @@ fn serve_page(listener: TcpListener, page: String) -> Receiver<String> {
         for connection in listener.incoming().flatten() {
             // A browser opens connections that it does not use.
             let (page, results) = (page.clone(), results.clone());
-            std::thread::spawn(move || serve_request(connection, &page, &results));
+            std::thread::spawn(move || serve_request(&connection, &page, &results));
         }
     });
     received
 }
 
-fn serve_request(connection: TcpStream, page: &str, results: &Sender<String>) {
-    let mut reader = BufReader::new(&connection);
+fn serve_request(mut connection: &TcpStream, page: &str, results: &Sender<String>) {
+    let mut reader = BufReader::new(connection);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).unwrap_or(0) == 0 {
@@ -119,7 +119,7 @@ fn serve_request(connection: TcpStream, page: &str, results: &Sender<String>) {
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{content}",
         content.len(),
     );
-    (&connection).write_all(response.as_bytes()).ok();
+    connection.write_all(response.as_bytes()).ok();
 }
 
 #[test]
