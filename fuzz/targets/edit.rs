@@ -98,6 +98,7 @@ fn operation(action: u8, cell: usize, argument: usize, notebook: &Notebook) -> O
         _ => Operation::Edit {
             cell: address,
             source: text,
+            tags: None,
         },
     }
 }

@@ -9,7 +9,7 @@ fuzz_target!(|data: &[u8]| {
     let html = String::from_utf8_lossy(data);
     let bundle = Bundle::text("text/html", html.as_ref());
     let limits = Limits::default();
-    let text = displayed_text(&bundle, &limits).unwrap_or_default();
+    let text = displayed_text(&bundle, &[], &limits).unwrap_or_default();
     // Spans may add cells, but only a bounded number.
     assert!(
         text.len() <= 10 * data.len() + (5 << 20),

@@ -11,7 +11,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use cellwright_jupyter::client::SpoolingStore;
-use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
+use cellwright_jupyter::zmtp::{Limits, Reader, ReceivedItem, Writer};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -50,18 +50,22 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// Reads to the end. Returns the received messages and commands, and the final error or an empty
 /// string.
-fn read_all(bytes: &[u8], chunk_size: usize, spool_threshold: usize) -> (Vec<Incoming>, String) {
+fn read_all(
+    bytes: &[u8],
+    chunk_size: usize,
+    spool_threshold: usize,
+) -> (Vec<ReceivedItem>, String) {
     let store = SpoolingStore::new(spool_threshold);
     let mut reader = Reader::new(ChunkedReader(bytes, chunk_size), LIMITS).with_store(store);
     let mut received = Vec::new();
     loop {
         match block_on(reader.next()) {
-            Ok(Some(Incoming::Message(frames))) => {
+            Ok(Some(ReceivedItem::Message(frames))) => {
                 let frames = frames.iter().map(|frame| frame.bytes().unwrap());
-                received.push(Incoming::Message(frames.collect()));
+                received.push(ReceivedItem::Message(frames.collect()));
             }
-            Ok(Some(Incoming::Command(name, data))) => {
-                received.push(Incoming::Command(name, data));
+            Ok(Some(ReceivedItem::Command(name, data))) => {
+                received.push(ReceivedItem::Command(name, data));
             }
             Ok(None) => return (received, String::new()),
             Err(error) => return (received, error.to_string()),
@@ -84,8 +88,8 @@ fuzz_target!(|data: &[u8]| {
     for incoming in &at_once.0 {
         block_on(async {
             match incoming {
-                Incoming::Message(frames) => writer.send(frames).await,
-                Incoming::Command(name, data) => {
+                ReceivedItem::Message(frames) => writer.send(frames).await,
+                ReceivedItem::Command(name, data) => {
                     let Ok(name) = std::str::from_utf8(name) else {
                         return Ok(());
                     };
@@ -98,9 +102,9 @@ fuzz_target!(|data: &[u8]| {
     drop(writer);
     let (again, error) = read_all(&written, usize::MAX, usize::MAX);
     assert_eq!(error, "");
-    let was_written = |incoming: &&Incoming| match incoming {
-        Incoming::Message(_) => true,
-        Incoming::Command(name, _) => std::str::from_utf8(name).is_ok(),
+    let was_written = |incoming: &&ReceivedItem| match incoming {
+        ReceivedItem::Message(_) => true,
+        ReceivedItem::Command(name, _) => std::str::from_utf8(name).is_ok(),
     };
     assert!(at_once.0.iter().filter(was_written).eq(&again));
 });
