@@ -215,7 +215,9 @@ class Memory:
         kernels = json.loads(host.verb("kernels", "list", "--json"))
         mine = [memory_of(kernel["pid"]) for kernel in kernels]
         check(len(mine) > AT_ONCE, "the sessions are gone")
-        watchers = [memory_of(parent_of(kernel["pid"])) for kernel in kernels]
+        supervisors = [parent_of(kernel["pid"]) for kernel in kernels]
+        watchers = [memory_of(parent_of(pid)) for pid in supervisors]
+        supervisors = [memory_of(pid) for pid in supervisors]
         idle = subprocess.Popen([programs.python, HELPERS / "host_client.py", "idle", cells.TWO],
                                 env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         pid = int(idle.stdout.readline())
@@ -229,7 +231,8 @@ class Memory:
             ("**the host, just started**", fresh),
             (f"**the host, after this suite, with {len(kernels)} sessions**", self.used),
             ("**an idle kernel of a session**", middle(mine)),
-            ("**its supervisor**", middle(watchers)),
+            ("**its supervisor**", middle(supervisors)),
+            ("**its watcher**", middle(watchers)),
             ("an idle ipykernel", theirs),
         ]
 

@@ -18,13 +18,24 @@ const HARMLESS: [Signal; 7] = [
     Signal::SIGTTOU,
 ];
 
-/// Blocks all signals of the calling thread, and of all threads and processes that it starts from now on: a child that
-/// needs its signals must be started before. SIGKILL, SIGSTOP and faults of the process itself cannot be blocked;
-/// real-time signals stay as they are.
+/// Blocks all signals of the calling thread, and of all threads and processes that it starts from now on. SIGKILL,
+/// SIGSTOP and faults of the process itself cannot be blocked; real-time signals stay as they are.
 pub(super) fn block() -> nix::Result<SigSet> {
     let signals: SigSet = Signal::iterator().collect();
     signals.thread_block()?;
     Ok(signals)
+}
+
+/// Calls a function that starts a child which must receive signals. Until it returns, a signal can end this process; its
+/// watcher has blocked them and ends the child then.
+pub(super) fn with_unblocked<T>(
+    signals: SigSet,
+    start: impl FnOnce() -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    signals.thread_unblock()?;
+    let started = start();
+    signals.thread_block()?;
+    started
 }
 
 /// Whether a signal asks the supervisor to end.

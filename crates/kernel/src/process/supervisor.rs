@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use cellwright_stdext::LockExt;
+use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -65,8 +66,9 @@ pub fn main(
 /// Runs a child to its end. `watcher` is the parent of this process.
 fn supervise(owner: &OwnedFd, command: &[OsString], watcher: Option<Pid>) -> io::Result<()> {
     tree::adopt_orphans();
+    let signals = signals::block()?;
     end_with(watcher)?;
-    let pid = match start(command, owner) {
+    let pid = match start(command, owner, signals) {
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
@@ -74,7 +76,6 @@ fn supervise(owner: &OwnedFd, command: &[OsString], watcher: Option<Pid>) -> io:
             return Ok(());
         }
     };
-    let signals = signals::block()?;
     let (all_gone, reaper_running) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let child = Arc::new(Mutex::new(Some(pid)));
     let reaper = {
@@ -118,7 +119,7 @@ fn resume(watcher: Option<Pid>) {
     }
 }
 
-fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
+fn start(arguments: &[OsString], owner: &OwnedFd, signals: SigSet) -> io::Result<Pid> {
     let (channel, child_channel) = SupervisorSocket::pair()?;
     let (stdout, child_stdout) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let (stderr, child_stderr) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -130,7 +131,8 @@ fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
     let [program, rest @ ..] = arguments else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(rest.iter().map(|argument| {
             if argument == "{channel}" {
                 &number
@@ -141,8 +143,10 @@ fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(child_stdout)
-        .stderr(child_stderr)
-        .spawn()?;
+        .stderr(child_stderr);
+    let child = signals::with_unblocked(signals, || command.spawn())?;
+    // It holds the child's ends of the pipes.
+    drop(command);
     let message = SupervisorMessage::Started { pid: child.id() };
     let descriptors = [channel.as_fd(), stdout.as_fd(), stderr.as_fd()];
     socket::send_message(owner, message, &descriptors);

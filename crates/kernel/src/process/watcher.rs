@@ -47,6 +47,8 @@ pub(super) fn main(
     arguments: &[OsString],
 ) -> io::Result<()> {
     tree::adopt_orphans();
+    // The supervisor inherits the mask: it needs it, too.
+    let signals = signals::block()?;
     let supervisor = match start_supervisor(owner, own_program, arguments) {
         Ok(supervisor) => supervisor,
         Err(error) => {
@@ -55,7 +57,6 @@ pub(super) fn main(
             return Ok(());
         }
     };
-    let signals = signals::block()?;
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let succeeded = watch(supervisor, owner, &signals);
     if has_children() {

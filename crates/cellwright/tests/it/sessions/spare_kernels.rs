@@ -14,8 +14,8 @@ fn kernel_pids(fixture: &SessionFixture) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap();
     let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let host = fixture.host_pid();
-    // A kernel is a child of its supervisor, and the supervisor is a child of the host.
-    all.filter(|pid| parent(*pid).and_then(parent) == Some(host))
+    // A kernel is a child of its supervisor, whose parent is the watcher, a child of the host.
+    all.filter(|pid| parent(*pid).and_then(parent).and_then(parent) == Some(host))
         .collect()
 }
 
