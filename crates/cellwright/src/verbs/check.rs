@@ -115,10 +115,12 @@ fn execute(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, F
     };
     let mut report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
-            extent: match console.json {
-                true => OutputExtent::Nothing,
-                false if args.events => OutputExtent::Full,
-                false => OutputExtent::Bounded,
+            extent: if console.json {
+                OutputExtent::Nothing
+            } else if args.events {
+                OutputExtent::Full
+            } else {
+                OutputExtent::Bounded
             },
             // The comparison matters here, not the output.
             mode: if args.events {
