@@ -30,6 +30,7 @@ mod host;
 mod json;
 mod jupyter;
 mod logging;
+mod many_cells;
 mod mcp;
 mod notebook;
 mod notebook_metadata;
