@@ -26,7 +26,7 @@ pub async fn execute(
     on_start(&execution);
     let job = request.job("", (stop_handle, stop), observer, None);
     run_once(launcher, Policy::default(), job).await;
-    let report = execution.with_report(ExecutionReport::clone);
+    let report = execution.take_report();
     match report.start_failure() {
         Some(failure) => Err(failure.clone()),
         None => Ok(report),

@@ -92,6 +92,7 @@ mod run_notebook;
 mod run_spec;
 mod saver;
 mod selection;
+mod shared_list;
 mod spool;
 
 pub use cell_event::{CellEvent, CellRef};

@@ -31,7 +31,9 @@ pub struct Execution {
 struct ExecutionState {
     builder: ReportBuilder,
     /// The capture of each cell that started and whose output may still grow.
-    captures: Vec<Option<Capture>>,
+    captures: Vec<Option<Box<Capture>>>,
+    /// Position of the cell that runs, or ran last.
+    last_started: Option<usize>,
     earlier_displays: EarlierDisplays,
     progress_line: ProgressLine,
     /// The running cell and its start.
@@ -92,6 +94,7 @@ impl Execution {
         let state = Arc::new(Mutex::new(ExecutionState {
             builder: ReportBuilder::new(session, request),
             captures: request.cells.iter().map(|_| None).collect(),
+            last_started: None,
             earlier_displays: EarlierDisplays::default(),
             progress_line: ProgressLine::default(),
             running: None,
@@ -188,15 +191,24 @@ impl Execution {
         read(&lock(&self.state).builder.report)
     }
 
+    /// Takes the report of an execution that has ended: those of very many cells are not copied.
+    pub(crate) fn take_report(&self) -> ExecutionReport {
+        let report = &mut lock(&self.state).builder.report;
+        let cells = std::mem::take(&mut report.cells);
+        ExecutionReport {
+            cells,
+            ..report.clone()
+        }
+    }
+
     /// The progress so far.
     pub fn snapshot(&self) -> ExecutionSnapshot {
         self.snapshot_of(&lock(&self.state))
     }
 
     fn snapshot_of(&self, state: &ExecutionState) -> ExecutionSnapshot {
-        let last = state.captures.iter().rposition(Option::is_some);
-        let cell = state.running.map(|(cell, _)| cell).or(last).unwrap_or(0);
-        let capture = state.captures.get(cell).and_then(Option::as_ref);
+        let cell = state.last_started.unwrap_or(0);
+        let capture = state.captures.get(cell).and_then(Option::as_deref);
         ExecutionSnapshot {
             status: self.status(),
             cell,
@@ -341,8 +353,9 @@ impl JobObserver for ExecutionObserver {
                 let mut capture = Capture::new(state.limits.clone(), artifacts);
                 capture.set_earlier_ids(state.earlier_displays.ids());
                 if let Some(slot) = state.captures.get_mut(cell) {
-                    *slot = Some(capture);
+                    *slot = Some(Box::new(capture));
                 }
+                state.last_started = Some(cell);
                 state.running = Some((cell, Instant::now()));
                 state.send_to_followers(&FeedItem::CellStart);
             }
@@ -439,7 +452,7 @@ impl ExecutionState {
         {
             let others = self.captures.iter_mut().enumerate();
             let others = others.filter(|(other, _)| *other != cell);
-            let captures = others.filter_map(|(_, capture)| capture.as_mut());
+            let captures = others.filter_map(|(_, capture)| capture.as_deref_mut());
             self.earlier_displays.update(bundle, id, captures);
         }
         // The capture stores images, so that the item names their artifacts.

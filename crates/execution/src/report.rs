@@ -183,7 +183,7 @@ pub struct CellReport {
     /// Output as text, bounded.
     pub text: String,
     /// What is missing in `text`.
-    pub truncated: Option<TruncationReport>,
+    pub truncated: Option<Box<TruncationReport>>,
     /// Displayed images.
     pub images: Vec<ImageReport>,
     /// Displayed JSON values.
@@ -191,7 +191,7 @@ pub struct CellReport {
     /// Status events.
     pub events: Vec<Value>,
     /// The exception that the cell raised.
-    pub error: Option<ErrorReport>,
+    pub error: Option<Box<ErrorReport>>,
     /// `None` for a cell that did not run, and in a report without outputs.
     pub outputs: Option<CellOutputs>,
     /// What an exception means for the execution.
@@ -397,7 +397,7 @@ impl ExecutionReport {
     pub fn failed_cell(&self) -> Option<(&CellReport, &ErrorReport)> {
         let failed = |cell: &&CellReport| !cell.ended_as_expected();
         let mut cells = self.cells.iter().filter(failed);
-        cells.find_map(|cell| Some((cell, cell.error.as_ref()?)))
+        cells.find_map(|cell| Some((cell, cell.error.as_deref()?)))
     }
 
     /// Whether there is a notice of this kind.

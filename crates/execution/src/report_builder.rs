@@ -1,5 +1,6 @@
 //! [`ReportBuilder`]: collects the results of the cells while they run.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Hint, Kind, capitalize, flag_value, hint};
@@ -31,8 +32,8 @@ pub(super) struct ReportBuilder {
     not_started: bool,
     /// Path of the notebook in which the outputs are saved.
     notebook: Option<String>,
-    /// The first line of each cell.
-    first_lines: Vec<String>,
+    /// The cells of the request.
+    requests: Arc<[CellRequest]>,
     /// Indexes of the cells of the notebook that have not run on the kernel.
     missing_cells: Vec<usize>,
     hint_context: HintContext,
@@ -70,7 +71,7 @@ impl ReportBuilder {
             first_failure: None,
             not_started: false,
             notebook: request.notebook.as_ref().map(RunSpec::written_path),
-            first_lines: request.cells.iter().map(CellRequest::first_line).collect(),
+            requests: Arc::clone(&request.cells),
             missing_cells: match &request.notebook {
                 Some(spec) => spec.missing_cells.clone(),
                 None => Vec::new(),
@@ -162,7 +163,10 @@ impl ReportBuilder {
             }
         };
         let cell = &mut self.report.cells[index];
-        cell.error = cell.error.take().or(incomplete.map(ErrorReport::from));
+        cell.error = cell
+            .error
+            .take()
+            .or(incomplete.map(|error| Box::new(error.into())));
         cell.status = if untouched {
             ExecutionStatus::Skipped
         } else {
@@ -223,10 +227,10 @@ impl ReportBuilder {
             Ending::Raised(traceback) => {
                 let raised = describe_exception(&traceback.name, &traceback.value);
                 let message = format!("{} raised {raised}", capitalize(&describe_cell(cell)));
-                cell.error = Some(ErrorReport {
+                cell.error = Some(Box::new(ErrorReport {
                     hints: hints.iter().map(Hint::for_command_line).collect(),
                     ..traceback.into()
-                });
+                }));
                 let (on_error, number) = (cell.on_error, cell.index);
                 // The traceback of a single piece of code is enough, unless there are hints.
                 let needs_failure = count > 1 || self.notebook.is_some() || !hints.is_empty();
@@ -353,14 +357,16 @@ impl ReportBuilder {
         let Some(cell) = self.report.cells.get_mut(index) else {
             return captured.outputs;
         };
-        cell.truncated = captured.truncation.map(|truncation| TruncationReport {
-            total_bytes: truncation.total.bytes,
-            total_lines: truncation.total.lines,
-            shown_bytes: truncation.shown.bytes,
-            shown_lines: truncation.shown.lines,
-            elided_bytes: truncation.elided.bytes,
-            elided_lines: truncation.elided.lines,
-            artifact: truncation.artifact.map(|id| id.to_string()),
+        cell.truncated = captured.truncation.map(|truncation| {
+            Box::new(TruncationReport {
+                total_bytes: truncation.total.bytes,
+                total_lines: truncation.total.lines,
+                shown_bytes: truncation.shown.bytes,
+                shown_lines: truncation.shown.lines,
+                elided_bytes: truncation.elided.bytes,
+                elided_lines: truncation.elided.lines,
+                artifact: truncation.artifact.map(|id| id.to_string()),
+            })
         });
         cell.images = captured
             .images
@@ -411,7 +417,11 @@ impl ReportBuilder {
             id: cell.id.clone(),
             number: at + 1,
             total: self.report.cells.len(),
-            first_line: self.first_lines.get(at).cloned().unwrap_or_default(),
+            first_line: self
+                .requests
+                .get(at)
+                .map(CellRequest::first_line)
+                .unwrap_or_default(),
         })
     }
 
@@ -433,7 +443,7 @@ impl ReportBuilder {
             status: cell.status,
             execution_count: cell.execution_count,
             duration_ms: cell.duration_ms,
-            error: cell.error.clone(),
+            error: cell.error.as_deref().cloned(),
             expected: cell.on_error == OnError::Expected,
         })
     }

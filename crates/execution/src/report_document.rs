@@ -138,7 +138,7 @@ impl<'a> CellDocument<'a> {
             execution_count: cell.execution_count,
             duration_ms: cell.duration_ms,
             text: &cell.text,
-            truncated: cell.truncated.as_ref(),
+            truncated: cell.truncated.as_deref(),
             images: &cell.images,
             json: &cell.json,
             events: &cell.events,

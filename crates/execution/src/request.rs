@@ -1,9 +1,10 @@
 //! [`ExecutionRequest`]: the cells to run, with their limits and inputs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::session::{self, AfterJob, Job, JobCell, JobObserver};
+use cellwright_kernel::session::{self, AfterJob, Job, JobCell, JobCells, JobObserver};
 use cellwright_kernel::{
     InputAnswers, InputProvider, Request, Stdin, StopHandle, StopSignal, TimeLimit,
 };
@@ -14,6 +15,7 @@ use crate::RAISES_EXCEPTION_TAG;
 use crate::error_hints::HintContext;
 use crate::listing::Listing;
 use crate::run_spec::{PlannedCell, RunSpec};
+use crate::shared_list;
 
 /// Number of characters of a cell in its label.
 const LABEL_MAX: usize = 60;
@@ -24,8 +26,9 @@ const FIRST_LINE_MAX: usize = 200;
 /// Cells to run one after the other on one kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExecutionRequest {
-    /// The cells in order.
-    pub cells: Vec<CellRequest>,
+    /// The cells in order. Shared, because a notebook may have very many.
+    #[serde(with = "shared_list")]
+    pub cells: Arc<[CellRequest]>,
     /// Replies to `input()`, in order, for all cells together.
     #[serde(default)]
     pub answers: Vec<String>,
@@ -213,24 +216,29 @@ impl ExecutionRequest {
             Some(provider) => answers.with_provider(provider),
             None => answers,
         });
-        let cell = |cell: &CellRequest| JobCell {
-            request: Request {
-                stdin: stdin.clone(),
-                script: cell.file.clone(),
-                ..Request::new(cell.code.clone())
-            },
-            timeout: cell.timeout,
-            reset: cell.reset,
-            on_error: match cell.on_error {
-                OnError::Stop => session::OnError::Stop,
-                OnError::Continue | OnError::Expected => session::OnError::Continue,
-            },
+        let variable = |(name, value): &(String, String)| (name.clone(), Some(value.clone()));
+        let env: Vec<(String, Option<String>)> = self.env.iter().map(variable).collect();
+        let requests = Arc::clone(&self.cells);
+        let create = move |at: usize| {
+            let cell: &CellRequest = &requests[at];
+            JobCell {
+                request: Request {
+                    stdin: stdin.clone(),
+                    script: cell.file.clone(),
+                    env: if at == 0 { env.clone() } else { Vec::new() },
+                    ..Request::new(cell.code.clone())
+                },
+                timeout: cell.timeout,
+                reset: cell.reset,
+                on_error: match cell.on_error {
+                    OnError::Stop => session::OnError::Stop,
+                    OnError::Continue | OnError::Expected => session::OnError::Continue,
+                },
+            }
         };
-        let mut cells: Vec<JobCell> = self.cells.iter().map(cell).collect();
-        if let Some(first) = cells.first_mut() {
-            let variable = |(name, value): &(String, String)| (name.clone(), Some(value.clone()));
-            first.request.env = self.env.iter().map(variable).collect();
-        }
+        let resets = self.cells.iter().enumerate();
+        let resets = resets.filter(|(_, cell)| cell.reset).map(|(at, _)| at);
+        let cells = JobCells::new(self.cells.len(), resets, create);
         let stop = match self.total_timeout {
             Some(total) => stop.with_limit(TimeLimit::Total, total),
             None => stop,

@@ -62,7 +62,7 @@ pub async fn run_notebook(
         edits: options.edits,
         cells: PlannedCell::runnable(listing, selected),
         missing_cells: Vec::new(),
-        cell_ids: listing.ids(),
+        cell_ids: Arc::default(),
         timing: options.timing,
         kernel_named: false,
         outputs_limit: None,

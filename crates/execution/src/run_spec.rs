@@ -1,6 +1,7 @@
 //! [`RunSpec`]: which cells of a notebook run, and where their outputs are written.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cellwright_notebook::Cells;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::SKIP_EXECUTION_TAG;
 use crate::edits::Edit;
 use crate::listing::Listing;
+use crate::shared_list;
 
 /// A planned run of a notebook.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,14 +22,15 @@ pub struct RunSpec {
     pub revision: String,
     /// Edits, applied when the kernel is ready and before the first cell runs.
     pub edits: Vec<Edit>,
-    /// Cells to run, in order, as they are after the edits.
-    pub cells: Vec<PlannedCell>,
+    /// Cells to run, in order, as they are after the edits. Shared, because a notebook may have very many.
+    #[serde(with = "shared_list")]
+    pub cells: Arc<[PlannedCell]>,
     /// Indexes of the earlier cells that have not run on the kernel.
     #[serde(default)]
     pub missing_cells: Vec<usize>,
-    /// Ids of all cells of the notebook after the edits.
-    #[serde(default)]
-    pub cell_ids: Vec<String>,
+    /// Ids of all cells of the notebook after the edits, if the cells run on a session.
+    #[serde(default, with = "shared_list")]
+    pub cell_ids: Arc<[String]>,
     /// Whether to store start and end times in the metadata of each cell.
     pub timing: bool,
     /// Whether the user named the kernel; the notebook then gets its kernelspec.
@@ -64,7 +67,7 @@ pub struct PlannedCell {
 
 impl PlannedCell {
     /// The selected cells that run: not those without source, and not those that a tag skips.
-    pub fn runnable(listing: &Listing, selected: impl IntoIterator<Item = usize>) -> Vec<Self> {
+    pub fn runnable(listing: &Listing, selected: impl IntoIterator<Item = usize>) -> Arc<[Self]> {
         let runs = |index: &usize| {
             let is_empty = listing.source(*index).trim().is_empty();
             !is_empty && !listing.has_tag(*index, SKIP_EXECUTION_TAG)

@@ -5,6 +5,7 @@
 //! time.
 
 mod cell_record;
+mod recorded_cells;
 
 use std::collections::HashMap;
 use std::io;
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::Description;
 use cellwright_notebook::edit::draft_sequence;
 use cellwright_notebook::file::{
-    self, CellUpdate, CellUpdates, ChangeRequest, DetachedFiles, GuardRequest, RecordReport,
-    RecordRequest, Segment, Survey,
+    self, CellUpdate, ChangeRequest, DetachedFiles, GuardRequest, RecordReport, RecordRequest,
+    Segment, Survey,
 };
 use cellwright_notebook::{CELL_DEPTH, NotebookError, Notice, Revision};
 use cellwright_output::{
@@ -25,6 +26,7 @@ use cellwright_output::{
 };
 
 use self::cell_record::{CellRecord, join_arrays};
+use self::recorded_cells::RecordedCells;
 use crate::edits::to_operations;
 use crate::notebook_metadata;
 use crate::recorder_command::{
@@ -166,6 +168,9 @@ impl Saver {
         let target = self.target_path().to_owned();
         // Before any cell runs, not only when its outputs are saved.
         let notices = self.guard().check(&target)?;
+        if self.spec.output.is_none() {
+            file::check_replaceable(&target)?;
+        }
         self.add_notices(notices);
         let unchanged = from.revision().matches_name(&self.spec.revision);
         let mut survey = match &self.spec.output {
@@ -205,7 +210,7 @@ impl Saver {
             .iter()
             .map(|planned| planned.find_in(&survey))
             .collect();
-        let missing = || found.iter().zip(&self.spec.cells);
+        let missing = || found.iter().zip(self.spec.cells.iter());
         let missing: Vec<usize> = missing()
             .filter(|(found, _)| found.is_none())
             .map(|(_, planned)| planned.index)
@@ -346,7 +351,7 @@ impl Saver {
             }
         };
         if let Some(record) = self.cells.get_mut(cell) {
-            record.outputs = array;
+            record.outputs = array.map(Box::new);
         }
     }
 
@@ -418,6 +423,8 @@ impl Saver {
 
     fn save(&mut self) -> Result<(), NotebookError> {
         self.render_late();
+        // A save needs memory for two surveys of a notebook with very many cells, not for three.
+        self.outcome.survey = None;
         let started = Instant::now();
         let result = self.write_notebook();
         self.next_save = Instant::now() + SAVE_INTERVAL.max(started.elapsed() * SAVE_PAUSE_FACTOR);
@@ -516,6 +523,10 @@ impl Saver {
             && let Err(error) = self.save()
         {
             self.outcome.failure = Some(error);
+            // The report has the outputs of the save before, if its file is still there.
+            let saved = file::survey(self.target_path()).ok();
+            let revision = self.outcome.revision;
+            self.outcome.survey = saved.filter(|saved| Some(saved.revision()) == revision);
         }
         let lost: Vec<usize> = match &self.outcome.failure {
             Some(_) => (0..self.cells.len())
@@ -568,28 +579,6 @@ impl Saver {
             }
             write(b"]}\n")
         })
-    }
-}
-
-/// The cells to write, by their positions among the planned cells.
-struct RecordedCells<'s> {
-    saver: &'s Saver,
-    target: &'s TargetFile,
-    cells: &'s [usize],
-}
-
-impl CellUpdates for RecordedCells<'_> {
-    fn count(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn cell(&self, at: usize) -> usize {
-        self.target.cell_indexes[self.cells[at]]
-    }
-
-    fn update(&self, at: usize) -> CellUpdate {
-        let record = &self.saver.cells[self.cells[at]];
-        self.saver.entry(record, self.cell(at), &self.target.style)
     }
 }
 

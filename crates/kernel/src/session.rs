@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use crate::spec::KernelId;
 
-pub use job::{AfterJob, CellEnd, Job, JobCell, JobObserver, KernelLoss, OnError, SessionNotice};
+pub use job::{
+    AfterJob, CellEnd, Job, JobCell, JobCells, JobObserver, KernelLoss, OnError, SessionNotice,
+};
 pub use launcher::{KernelLauncher, SpecLauncher};
 pub use pool::{ResetOutcome, SessionCall, Sessions, SubmitOutcome};
 pub use spare::SpareKernels;

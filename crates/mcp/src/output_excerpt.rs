@@ -229,7 +229,7 @@ mod tests {
             lines(1000..1050)
         );
         let mut cell = report(&text);
-        cell.truncated = Some(TruncationReport {
+        cell.truncated = Some(Box::new(TruncationReport {
             total_bytes: 0,
             total_lines: 1050,
             shown_bytes: 0,
@@ -237,7 +237,7 @@ mod tests {
             elided_bytes: elided.bytes,
             elided_lines: elided.lines,
             artifact: None,
-        });
+        }));
         let excerpt = OutputExcerpt::new(&cell, 300);
         let shown = excerpt.text();
         assert_eq!(shown.matches("elided").count(), 1, "{shown}");

@@ -30,5 +30,5 @@ pub use record::{
     copy, record,
 };
 pub use restore::{RestoreOutcome, Restored, restore};
-pub use save::SaveStep;
+pub use save::{SaveStep, check_replaceable};
 pub use survey::{Survey, survey};

@@ -330,7 +330,10 @@ fn compare_cells(
     fresh: &Survey,
     rules: Rules,
 ) -> Result<Vec<CellCheck>, Failure> {
-    let planned = execution.notebook.iter().flat_map(|order| &order.cells);
+    let planned = execution
+        .notebook
+        .iter()
+        .flat_map(|order| order.cells.iter());
     let mut checks = Vec::new();
     for (planned, report) in planned.zip(&executed.cells) {
         let index = planned.index;

@@ -246,7 +246,10 @@ fn execution_request(
         edits: plan.edits.clone(),
         cells: plan.cells.clone(),
         missing_cells: plan.missing_cells.clone(),
-        cell_ids: plan.listing.ids(),
+        cell_ids: match request.session {
+            Some(_) => plan.listing.ids().into(),
+            None => Arc::default(),
+        },
         timing: settings.run.timing,
         kernel_named: request.kernel.kernel.is_some(),
         outputs_limit: (max > 0).then_some(max),

@@ -1,6 +1,7 @@
 //! Displayed images. They are scaled to a model's limits on request; until then, only the header is read.
 
 mod header;
+mod metadata;
 mod rows;
 mod scale;
 
@@ -17,6 +18,7 @@ use crate::figure::Figure;
 use crate::limits::ImageLimits;
 use crate::stored_value::{Encoding, StoredValue};
 use header::header_size;
+use metadata::without_metadata;
 
 /// MIME types of the images listed in a capture.
 const LISTED_MIME_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/svg+xml"];
@@ -230,13 +232,15 @@ impl Image {
                 bytes: original.into_owned(),
             };
         }
-        let Some((width, height)) = dimensions(&original) else {
+        // Decoders inflate colour profiles and texts, which can be a thousand times as large as the image.
+        let pixels = without_metadata(&original);
+        let Some((width, height)) = decoded_dimensions(&pixels) else {
             return self.placeholder("it cannot be decoded");
         };
         let fits = width.min(height) >= limits.min_side && width.max(height) <= limits.max_side;
         if fits && original.len() <= limits.bytes {
             // Other programs could not decode it either, and some reject the whole request because of it.
-            if !scale::can_be_decoded(&original, limits) {
+            if !scale::can_be_decoded(&pixels, limits) {
                 return self.placeholder("it cannot be decoded");
             }
             return BoundedImage::Unchanged {
@@ -245,12 +249,12 @@ impl Image {
             };
         }
         let scaled = if u64::from(width) * u64::from(height) > limits.pixels {
-            match rows::shrink_png(&original, limits.max_side) {
+            match rows::shrink_png(&pixels, limits.max_side) {
                 Some(image) => Some(scale::encode_within(image, limits)),
                 None => return self.placeholder(&format!("{width}×{height} pixels are too many")),
             }
         } else {
-            scale::decode_and_scale(&original, limits)
+            scale::decode_and_scale(&pixels, limits)
         };
         scaled.unwrap_or_else(|| self.placeholder("it cannot be decoded"))
     }
@@ -265,6 +269,10 @@ impl Image {
 
 /// Returns width and height from the header.
 fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    decoded_dimensions(&without_metadata(bytes))
+}
+
+fn decoded_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     decoder_size(bytes).or_else(|| header_size(bytes))
 }
 

@@ -31,6 +31,7 @@ mod hostile_text;
 mod json;
 mod jupyter;
 mod logging;
+mod many_cells;
 mod mcp;
 mod notebook;
 mod notebook_metadata;

@@ -14,6 +14,7 @@ mod saved_notebook;
 mod session_names;
 mod sessions;
 mod signals;
+mod unwritable;
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 mod dependencies;
 mod modules;
 mod sources;
+mod unsafe_code;
 mod wording;
 
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ pub(super) struct CellRecord {
     pub(super) finished_at: Option<SystemTime>,
     pub(super) execution_count: Option<u32>,
     /// Rendered outputs up to the end of the cell: one JSON array.
-    pub(super) outputs: Option<Segment>,
+    pub(super) outputs: Option<Box<Segment>>,
     /// Rendered late output: separate JSON arrays, because `outputs` may be rendered again.
     pub(super) late_outputs: Vec<Segment>,
 }
@@ -22,7 +22,8 @@ impl CellRecord {
     /// The arrays of outputs, in order.
     pub(super) fn output_arrays(&self) -> Vec<Segment> {
         self.outputs
-            .iter()
+            .as_deref()
+            .into_iter()
             .chain(&self.late_outputs)
             .cloned()
             .collect()

@@ -251,7 +251,7 @@ fn fast_cells_share_a_save() {
 #[test]
 fn edits_and_copies_are_written_when_no_cell_runs() {
     let mut fixture = RecorderFixture::with_cells(1);
-    fixture.spec.cells.clear();
+    fixture.spec.cells = [].into();
     let before = fixture.text();
     let outcome = fixture.start_recorder().finish();
     assert_eq!((outcome.saves, fixture.text()), (0, before.clone()));

@@ -1,6 +1,7 @@
 //! [`Job`]: cells that run one after the other without a cell of another job in between, and
 //! [`JobObserver`], which receives the results.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use cellwright_output::{Sink, Stream};
@@ -15,7 +16,7 @@ use crate::stop::{StopHandle, StopSignal};
 /// allows the job to continue.
 pub struct Job {
     /// The cells.
-    pub cells: Vec<JobCell>,
+    pub cells: JobCells,
     /// The owner that the job runs for.
     pub owner: String,
     /// A short description of the job, shown to callers that wait for the session.
@@ -30,6 +31,83 @@ pub struct Job {
     pub after: AfterJob,
     /// Receives the results.
     pub observer: Box<dyn JobObserver>,
+}
+
+/// The cells of a job. Each is created when it runs, because a notebook may have very many.
+pub struct JobCells {
+    count: usize,
+    /// Whether the first cell needs a fresh kernel, and the positions of the others that do.
+    reset_first: bool,
+    later_resets: Vec<usize>,
+    create: Box<dyn Fn(usize) -> JobCell + Send + Sync>,
+}
+
+impl JobCells {
+    /// `count` cells, which `create` creates.
+    pub fn new(
+        count: usize,
+        resets: impl IntoIterator<Item = usize>,
+        create: impl Fn(usize) -> JobCell + Send + Sync + 'static,
+    ) -> Self {
+        let mut later_resets: Vec<usize> = resets.into_iter().collect();
+        let reset_first = later_resets.contains(&0);
+        later_resets.retain(|&cell| cell > 0);
+        Self {
+            count,
+            reset_first,
+            later_resets,
+            create: Box::new(create),
+        }
+    }
+
+    /// The number of cells.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Creates the cell at a position.
+    pub(super) fn create(&self, at: usize) -> JobCell {
+        (self.create)(at)
+    }
+
+    /// Whether the cell at a position needs a fresh kernel.
+    pub(super) fn needs_reset(&self, at: usize) -> bool {
+        if at == 0 {
+            return self.reset_first;
+        }
+        self.later_resets.contains(&at)
+    }
+
+    /// The position of the first cell after the first one that needs a fresh kernel.
+    pub(super) fn later_reset(&self) -> Option<usize> {
+        self.later_resets.first().copied()
+    }
+
+    /// Sets whether the first cell needs a fresh kernel.
+    pub(super) fn set_reset_first(&mut self, reset: bool) {
+        self.reset_first = reset;
+    }
+}
+
+impl FromIterator<JobCell> for JobCells {
+    fn from_iter<I: IntoIterator<Item = JobCell>>(cells: I) -> Self {
+        let cells: Vec<JobCell> = cells.into_iter().collect();
+        let resets: Vec<usize> = (0..cells.len()).filter(|&at| cells[at].reset).collect();
+        Self::new(cells.len(), resets, move |at| cells[at].clone())
+    }
+}
+
+impl fmt::Debug for JobCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobCells")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One cell of a job.

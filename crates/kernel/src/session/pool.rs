@@ -96,7 +96,7 @@ impl Sessions {
     /// Sends a job to a session, which is created if there is none. Returns `None` if no session
     /// accepted it; the job's observer has received the reason. Must be called within a tokio runtime.
     pub fn submit(&self, call: &SessionCall, mut job: Job) -> Option<SubmitOutcome> {
-        let reset = call.reset || job.cells.first().is_some_and(|cell| cell.reset);
+        let reset = call.reset || job.cells.needs_reset(0);
         let group = self.group.lock();
         let mut registry = self.lock();
         let (key, split) = if reset {
@@ -105,11 +105,11 @@ impl Sessions {
             (registry.key_for(call), false)
         };
         // The cells before a later reset need the kernel that the other owners keep.
-        if let Some(cell) = job.cells.iter().skip(1).position(|cell| cell.reset)
+        if let Some(cell) = job.cells.later_reset()
             && registry.has_other_owners(&key, &call.owner)
         {
             drop(registry);
-            reject_job(job.observer, KernelError::SharedReset { cell: cell + 1 });
+            reject_job(job.observer, KernelError::SharedReset { cell });
             return None;
         }
         let found = self.find_or_create(&group, &mut registry, (&key, split), call);
@@ -122,9 +122,7 @@ impl Sessions {
                 return None;
             }
         };
-        if let Some(first) = job.cells.first_mut() {
-            first.reset = reset && !created;
-        }
+        job.cells.set_reset_first(reset && !created);
         let id = session.id;
         job.observer.on_accepted(id);
         let queued = QueuedCall::Run {

@@ -213,7 +213,8 @@ impl Worker {
             return None;
         }
         let mut retried = false;
-        if job.cells[index].reset {
+        let cell = job.cells.create(index);
+        if job.cells.needs_reset(index) {
             self.mailbox
                 .serve_while(Some(&job.stop_handle), self.slot.replace_if_used())
                 .await;
@@ -233,7 +234,6 @@ impl Worker {
                 return None;
             }
             self.report_kernel(job, progress);
-            let started = Instant::now();
             let startup_text = self.startup_text(job, progress);
             let sink = job.observer.on_cell_begin(index);
             for text in &startup_text {
@@ -242,7 +242,8 @@ impl Worker {
                     bytes: &text.bytes,
                 });
             }
-            let cell = &job.cells[index];
+            // The observer may have waited until a large notebook was saved: that is not the time of the cell.
+            let started = Instant::now();
             let stop = with_limit(&job.stop, TimeLimit::Cell, cell.timeout);
             let execution = self
                 .slot
@@ -275,7 +276,7 @@ impl Worker {
                 continue;
             }
             let continues = match &result {
-                Ok(outcome) => continues_after(&outcome.ending, job.cells[index].on_error),
+                Ok(outcome) => continues_after(&outcome.ending, cell.on_error),
                 Err(_) => false,
             };
             job.observer

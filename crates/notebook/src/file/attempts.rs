@@ -33,7 +33,7 @@ impl Attempts {
         self.was_found = true;
     }
 
-    /// Whether a file that is missing may be there again soon: some programs remove a file and create it anew.
+    /// Whether a file that is missing may be there again soon: some programs remove a file and create it again.
     pub(super) fn may_return(&self) -> bool {
         self.was_found && self.started.elapsed() < MISSING_TIMEOUT
     }

@@ -92,7 +92,7 @@ pub fn change(
         match try_change(path, request, draft, &mut attempts) {
             Ok(Some(changed)) => return Ok(changed),
             Ok(None) => {
-                debug!(path = %path.display(), "file changed during the save, starting again")
+                debug!(path = %path.display(), "file changed during the save, starting again");
             }
             Err(NotebookError::NotFound { .. }) if attempts.may_return() => {}
             Err(error) => return Err(error),

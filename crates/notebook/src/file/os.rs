@@ -56,8 +56,6 @@ impl FileStamp {
 /// The largest number of writers that replace one path at the same time. They exclude each other by a lock on the file,
 /// except while another program replaces it.
 const NAME_COUNT: usize = 8;
-/// A temporary file that nobody has locked for this long is left over from a crash.
-const ABANDONED_TIMEOUT: Duration = Duration::from_millis(100);
 /// On a file system without locks, a temporary file of this age is left over from a crash.
 const SAVE_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -72,10 +70,17 @@ pub(crate) struct TempFile {
 }
 
 impl TempFile {
-    /// Creates a temporary file in the directory of `target`, readable only by the owner.
-    pub(crate) fn create(target: &Path) -> io::Result<Self> {
+    /// Creates a temporary file in the directory of `target`, readable only by the owner. `old` is the file at `target`,
+    /// which the caller has locked.
+    pub(crate) fn create(target: &Path, old: Option<&FileStamp>) -> io::Result<Self> {
         let dir = parent_dir(target);
-        let names = std::array::from_fn(|number| dir.join(temp_name(target, number)));
+        let names: [PathBuf; NAME_COUNT] =
+            std::array::from_fn(|number| dir.join(temp_name(target, number)));
+        if let Some(old) = old {
+            for name in &names {
+                remove_abandoned(name, target, old);
+            }
+        }
         if let Some(file) = open_unnamed(dir) {
             return Ok(Self {
                 file,
@@ -157,22 +162,13 @@ impl Drop for TempFile {
     }
 }
 
-/// Calls `create` with the first name that is free, and removes files that a crash has left.
+/// Calls `create` with the first name that is free.
 fn with_free_name<T>(
     names: &[PathBuf],
     create: impl Fn(&Path) -> io::Result<T>,
 ) -> io::Result<(T, PathBuf)> {
     for name in names {
-        let created = match create(name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if !remove_abandoned(name)? {
-                    continue;
-                }
-                create(name)
-            }
-            other => other,
-        };
-        match created {
+        match create(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return Ok((other?, name.clone())),
         }
@@ -180,31 +176,28 @@ fn with_free_name<T>(
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes a temporary file if its writer has crashed. A writer locks the new file before it has a name and holds a
-/// lock on the old one; only a file of another program is not locked, as long as it takes to put it back.
-fn remove_abandoned(name: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(name) {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Ok(false),
-        Err(_) => return Ok(true),
+/// Removes a temporary file if its writer has crashed. A writer locks the new file before it has a name, and has locked
+/// the old one. It may also have exchanged its new file with one of another program, which is not locked; then `target`
+/// is that new file, and not `old`. Errors are ignored: a later save tries again.
+fn remove_abandoned(name: &Path, target: &Path, old: &FileStamp) {
+    if !fs::symlink_metadata(name).is_ok_and(|metadata| metadata.is_file()) {
+        return;
     }
     let Ok(file) = open(name) else {
-        return Ok(true);
+        return;
     };
-    let found = FileStamp::from_metadata(&file.metadata()?);
-    match file.try_lock() {
-        Ok(()) => std::thread::sleep(ABANDONED_TIMEOUT),
-        Err(fs::TryLockError::WouldBlock) => return Ok(false),
+    let is_locked = match file.try_lock() {
+        Ok(()) => false,
+        Err(fs::TryLockError::WouldBlock) => true,
         // A file system without locks.
-        Err(fs::TryLockError::Error(_)) if found.is_younger_than(SAVE_TIMEOUT) => return Ok(false),
-        Err(fs::TryLockError::Error(_)) => {}
+        Err(fs::TryLockError::Error(_)) => file
+            .metadata()
+            .is_ok_and(|now| FileStamp::from_metadata(&now).is_younger_than(SAVE_TIMEOUT)),
+    };
+    let is_old = |now: fs::Metadata| FileStamp::from_metadata(&now).is_same_file(old);
+    if !is_locked && fs::metadata(target).is_ok_and(is_old) {
+        fs::remove_file(name).ok();
     }
-    let is_same = fs::symlink_metadata(name)
-        .is_ok_and(|now| FileStamp::from_metadata(&now).is_same_file(&found));
-    if is_same {
-        fs::remove_file(name)?;
-    }
-    Ok(is_same)
 }
 
 /// Swaps the names of two files atomically.
@@ -301,6 +294,19 @@ pub(crate) fn set_default_mode(file: &File) -> io::Result<()> {
 /// Fails if the file is write-protected: replacing it would bypass the protection.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
+}
+
+/// Fails if the file system of a file has less than `size` bytes left.
+pub(crate) fn check_space(file: &File, size: u64) -> io::Result<()> {
+    // Some file systems do not know.
+    let Ok(space) = rustix::fs::fstatvfs(file) else {
+        return Ok(());
+    };
+    let is_known = space.f_blocks > 0;
+    if is_known && space.f_bavail.saturating_mul(space.f_frsize) < size {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    Ok(())
 }
 
 /// Flushes a directory, so that a rename survives a power cut.

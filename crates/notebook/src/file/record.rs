@@ -88,7 +88,7 @@ impl<T: AsRef<[CellUpdate]>> CellUpdates for T {
 pub struct DetachedFiles(Mutex<Vec<DetachedFile>>);
 
 /// A file that was replaced longer ago is not watched.
-const DETACHED_LIMIT: usize = 4;
+const DETACHED_LIMIT: usize = 2;
 
 impl DetachedFiles {
     fn push(&self, file: Option<DetachedFile>) {
@@ -96,6 +96,12 @@ impl DetachedFiles {
         files.extend(file);
         let surplus = files.len().saturating_sub(DETACHED_LIMIT);
         files.drain(..surplus);
+    }
+
+    /// Closes all files. Returns whether there were any.
+    fn clear(&self) -> bool {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::take(&mut *files).is_empty()
     }
 
     /// Whether another program has written into one of the files since it was replaced.
@@ -168,6 +174,7 @@ pub enum CellConflict {
 pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError> {
     let mut notices = Vec::new();
     let mut last: Option<RecordReport> = None;
+    let mut expected = request.expected;
     let mut late = request.detached.find_changed();
     let mut attempts = Attempts::new();
     while attempts.next().is_some() {
@@ -177,10 +184,6 @@ pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError>
             other => other?,
         };
         attempts.found();
-        let expected = last
-            .as_ref()
-            .map_or(request.expected, |report| report.survey.revision());
-        let merged = last.take().is_some_and(|report| report.merged);
         let current = survey(&path)?;
         let theirs = late.as_ref().and_then(|(_, file)| {
             let is_ours = current.revision() == expected;
@@ -192,10 +195,19 @@ pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError>
             notices.push(store_late_write(&path, baselines, &content, after));
             late = None;
         }
-        let Some(mut recorded) = try_record(&path, request, current, theirs)? else {
-            continue;
+        let mut recorded = match try_record(&path, request, current, theirs) {
+            Ok(Some(recorded)) => recorded,
+            Ok(None) => continue,
+            // The files that were replaced occupy space as long as they are open.
+            Err(NotebookError::Io { source, .. })
+                if source.kind() == io::ErrorKind::StorageFull && request.detached.clear() =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
         };
-        recorded.merged |= merged;
+        recorded.merged |= last.is_some_and(|last| last.merged);
+        expected = recorded.survey.revision();
         // A program that had the old file open may just have written into it.
         late = request.detached.find_changed();
         last = Some(recorded);

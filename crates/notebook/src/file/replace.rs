@@ -96,7 +96,7 @@ pub(super) fn replace(
     match temp.exchange(target) {
         Ok(()) => {
             if !temp.path().is_some_and(|name| checked.is_at(name)) {
-                put_back(temp, target, unread)?;
+                put_back(temp, target, unread.as_ref())?;
                 return Ok(None);
             }
         }
@@ -108,7 +108,7 @@ pub(super) fn replace(
 }
 
 /// Exchanges the files again, so that `target` is what another program has written.
-fn put_back(temp: &mut TempFile, target: &Path, unread: Option<Lease>) -> io::Result<()> {
+fn put_back(temp: &mut TempFile, target: &Path, unread: Option<&Lease>) -> io::Result<()> {
     match temp.exchange(target) {
         // Another program has removed the file meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -118,7 +118,7 @@ fn put_back(temp: &mut TempFile, target: &Path, unread: Option<Lease>) -> io::Re
         // Another program has put one more file in place meanwhile. It is the newest.
         temp.exchange(target)?;
     }
-    if unread.as_ref().is_some_and(Lease::is_awaited) {
+    if unread.is_some_and(Lease::is_awaited) {
         // A program that waits has found the new file, and must read what is in place.
         let mut current = super::os::open(target)?;
         temp.file.set_len(0)?;
@@ -128,7 +128,7 @@ fn put_back(temp: &mut TempFile, target: &Path, unread: Option<Lease>) -> io::Re
     Ok(())
 }
 
-/// A file that was replaced. A program that had it open can still write into it, where nobody would find the text.
+/// A file that was replaced. A program that had it open can still write into it, and the text would be lost.
 #[derive(Debug)]
 pub(crate) struct DetachedFile(CheckedFile);
 

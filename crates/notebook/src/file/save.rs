@@ -94,6 +94,24 @@ pub(crate) enum Chunk<'c> {
 /// Receives the chunks of the new content in order.
 pub(crate) type ChunkWriter<'w> = &'w mut dyn FnMut(Chunk<'_>) -> io::Result<()>;
 
+/// Checks that the file at `path` can be replaced by one of its size, before the work that produces the new content.
+pub fn check_replaceable(path: &Path) -> Result<(), NotebookError> {
+    let target = super::change::resolve_target(path)?.path;
+    let dir = os::parent_dir(&target);
+    let failed = |step: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| NotebookError::Io { step, path, source }
+    };
+    os::check_writable(&target).map_err(failed("write to", &target))?;
+    let size = fs::metadata(&target)
+        .map_err(failed("read", &target))?
+        .len();
+    let temp = TempFile::create(&target, None)
+        .map_err(failed("create a temporary file in the directory", dir))?;
+    os::check_space(&temp.file, size)
+        .map_err(failed("write a temporary file in the directory", dir))
+}
+
 /// Writes the content that `chunks` passes on to `target`, replacing `old` or creating a new file.
 pub(crate) fn save(
     target: &Path,
@@ -116,7 +134,7 @@ pub(crate) fn save(
         os::check_writable(target).map_err(failed("write to", target))?;
     }
     on_step(SaveStep::Create).map_err(in_dir())?;
-    let mut temp = TempFile::create(target)
+    let mut temp = TempFile::create(target, old.map(|old| &old.stamp))
         .map_err(failed("create a temporary file in the directory", dir))?;
     // The next writer locks the file that it finds: this one.
     let lock = Lock::acquire_new(&temp.file).map_err(in_dir())?;
@@ -146,25 +164,22 @@ pub(crate) fn save(
         None => None,
     };
     on_step(SaveStep::Publish).map_err(failed("replace", target))?;
-    let detached = match checked {
-        Some(checked) => {
-            let replaced = replace(&mut temp, target, checked, on_step);
-            let Some(detached) = replaced.map_err(failed("replace", target))? else {
-                return Ok(SaveOutcome::ChangedOnDisk);
-            };
-            on_step(SaveStep::Recheck).map_err(not_durable)?;
-            Some(detached)
-        }
-        None => {
-            temp.publish_new(target)
-                .map_err(|source| match source.kind() {
-                    io::ErrorKind::AlreadyExists => NotebookError::Exists {
-                        path: target.to_owned(),
-                    },
-                    _ => failed("create", target)(source),
-                })?;
-            None
-        }
+    let detached = if let Some(checked) = checked {
+        let replaced = replace(&mut temp, target, checked, on_step);
+        let Some(detached) = replaced.map_err(failed("replace", target))? else {
+            return Ok(SaveOutcome::ChangedOnDisk);
+        };
+        on_step(SaveStep::Recheck).map_err(not_durable)?;
+        Some(detached)
+    } else {
+        temp.publish_new(target)
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::AlreadyExists => NotebookError::Exists {
+                    path: target.to_owned(),
+                },
+                _ => failed("create", target)(source),
+            })?;
+        None
     };
     on_step(SaveStep::SyncDir)
         .and_then(|()| os::sync_dir(dir))

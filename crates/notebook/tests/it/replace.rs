@@ -294,3 +294,13 @@ fn columns_of_a_diff_are_recognised() {
         assert!(!has_columns(old), "{old:?}");
     }
 }
+
+/// Examining the line of each match again would take minutes.
+#[test]
+fn many_matches_on_one_line_are_replaced() {
+    const COUNT: usize = 2_000_000;
+    let notebook = notebook(&[("a", &"ab".repeat(COUNT))]);
+    let draft = replace_text(&notebook, "a", "c", ReplaceScope::All).unwrap();
+    let new = Notebook::parse(compose(&notebook, &draft.plan).to_bytes()).unwrap();
+    assert!(new.source(0) == "cb".repeat(COUNT));
+}

@@ -1,6 +1,7 @@
 //! [`RunPlan`]: the edits to make and the cells to run.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
@@ -23,7 +24,7 @@ pub(super) struct RunPlan {
     pub(super) revision: String,
     pub(super) listing: Listing,
     pub(super) edits: Vec<Edit>,
-    pub(super) cells: Vec<PlannedCell>,
+    pub(super) cells: Arc<[PlannedCell]>,
     /// Indexes of the earlier cells that have not run on the kernel.
     pub(super) missing_cells: Vec<usize>,
     pub(super) notices: Vec<UserNotice>,
@@ -142,7 +143,8 @@ fn missing_cells(
 ) -> Result<Vec<usize>, Failure> {
     let end = selected.last().copied().unwrap_or(0);
     let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
-    let earlier = || (0..end).filter(|index| is_code(index) && !selected.contains(index));
+    let earlier =
+        || (0..end).filter(|index| is_code(index) && selected.binary_search(index).is_err());
     // Nothing is known about the cells that ran on a kernel of another program.
     if request.kernel.existing.is_some() || earlier().next().is_none() {
         return Ok(Vec::new());

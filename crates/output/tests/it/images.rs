@@ -238,3 +238,67 @@ fn the_original_is_in_an_artifact() {
     // Cleared images were not stored.
     assert_eq!(artifacts.list().unwrap().len(), 1);
 }
+
+/// The peak memory of this process, in bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<u64>().unwrap() * 1024
+}
+
+/// A compressed stream of zeros, from the pixels of a black image.
+fn compressed_zeros(megabytes: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 1 << 16, 16 * megabytes);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_compression(png::Compression::Fast);
+    let mut writer = encoder.write_header().unwrap();
+    let mut stream = writer.stream_writer().unwrap();
+    let row = vec![0; 1 << 16];
+    for _ in 0..16 * megabytes {
+        std::io::Write::write_all(&mut stream, &row).unwrap();
+    }
+    stream.finish().unwrap();
+    drop(writer);
+    let mut data = Vec::new();
+    let mut at = 8;
+    while let Some(header) = bytes.get(at..at + 8) {
+        let length = u32::from_be_bytes(header[..4].try_into().unwrap()) as usize;
+        if &header[4..] == b"IDAT" {
+            data.extend_from_slice(&bytes[at + 8..at + 8 + length]);
+        }
+        at += length + 12;
+    }
+    data
+}
+
+/// A small file whose metadata inflates to hundreds of megabytes.
+#[test]
+fn metadata_of_an_image_is_not_inflated() {
+    const MEGABYTES: u32 = 256;
+    let zeros = compressed_zeros(MEGABYTES);
+    assert!(zeros.len() < 8 << 20, "{}", zeros.len());
+    for (name, prefix) in [
+        (*b"iCCP", &b"p\0\0"[..]),
+        (*b"zTXt", b"k\0\0"),
+        (*b"iTXt", b"k\0\x01\0\0\0"),
+    ] {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, 640, 480);
+        encoder.set_color(png::ColorType::Rgb);
+        let mut writer = encoder.write_header().unwrap();
+        let chunk = [prefix, &zeros].concat();
+        writer
+            .write_chunk(png::chunk::ChunkType(name), &chunk)
+            .unwrap();
+        writer.write_image_data(&vec![7; 640 * 480 * 3]).unwrap();
+        writer.finish().unwrap();
+        let before = peak_memory();
+        let image = captured_image("image/png", Data::Bytes(bytes));
+        assert_eq!((image.width, image.height), (Some(640), Some(480)));
+        assert!(!matches!(image.bounded(), BoundedImage::Placeholder(_)));
+        let growth = peak_memory() - before;
+        assert!(growth < 64 << 20, "{name:?}: {growth} bytes");
+    }
+}

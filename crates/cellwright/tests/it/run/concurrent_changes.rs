@@ -352,8 +352,8 @@ fn a_disk_that_was_full_temporarily_receives_all_outputs() {
 }
 
 #[test]
-fn a_read_only_directory_leaves_the_notebook_and_the_outputs_are_kept() {
-    let fixture = RunFixture::with(&[executed("print('kept')"), executed("print(2)")]);
+fn a_read_only_directory_is_reported_before_cells_run() {
+    let fixture = RunFixture::with(&[executed("open('home/ran', 'w').close()")]);
     let before = fixture.content("a.ipynb");
     let dir = fixture.host.context.dir();
     let home = fixture.path("home");
@@ -390,10 +390,9 @@ fn a_read_only_directory_leaves_the_notebook_and_the_outputs_are_kept() {
         .unwrap();
     mode(dir, 0o755);
     let result = CommandOutput::new(&fixture.host.context, &output).exits(2);
-    let report = result.json();
-    assert_eq!(statuses(&report), ["ok", "ok"], "{report}");
-    assert_eq!(report["notebook"]["changed"], false);
-    assert!(report["notebook"]["artifact"].is_string(), "{report}");
+    let step = "Could not create a temporary file in the directory";
+    assert!(result.stdout.contains(step), "{}", result.stdout);
+    assert!(!fixture.path("home/ran").exists());
     assert_eq!(fixture.content("a.ipynb"), before);
     assert_eq!(fixture.leftover_files(), [""; 0]);
 }

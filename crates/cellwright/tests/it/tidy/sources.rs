@@ -128,7 +128,7 @@ fn no_crate_is_too_large() {
         let max = if path.ends_with("cellwright") {
             10_000
         } else {
-            15_500
+            16_000
         };
         assert!(lines <= max, "{} has {lines} lines", path.display());
     }

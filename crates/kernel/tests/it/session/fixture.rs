@@ -193,6 +193,7 @@ impl SessionFixture {
         owner: &str,
         cells: &[Vec<ScriptStep>],
         limit: Option<Duration>,
+        reset_at: Option<usize>,
     ) -> (Job, SubmittedJob) {
         let mut guard = lock(&self.state);
         let number = guard.cells.len();
@@ -201,6 +202,7 @@ impl SessionFixture {
         let (sender, events) = oneshot::channel();
         let cells = (0..cells.len()).map(|index| JobCell {
             timeout: limit,
+            reset: reset_at == Some(index),
             ..JobCell::new(format!("{number}.{index}"))
         });
         let job = Job {
@@ -226,7 +228,7 @@ impl SessionFixture {
     }
 
     pub(super) fn submit(&self, owner: &str, cells: &[Vec<ScriptStep>]) -> SubmittedJob {
-        let (job, submitted) = self.job(owner, cells, None);
+        let (job, submitted) = self.job(owner, cells, None, None);
         self.submit_job(&self.call(owner, false), job, submitted)
     }
 
@@ -236,12 +238,12 @@ impl SessionFixture {
         cells: &[Vec<ScriptStep>],
         limit: Duration,
     ) -> SubmittedJob {
-        let (job, submitted) = self.job(owner, cells, Some(limit));
+        let (job, submitted) = self.job(owner, cells, Some(limit), None);
         self.submit_job(&self.call(owner, false), job, submitted)
     }
 
     pub(super) fn submit_to(&self, call: &SessionCall, cells: &[Vec<ScriptStep>]) -> SubmittedJob {
-        let (job, submitted) = self.job(&call.owner, cells, None);
+        let (job, submitted) = self.job(&call.owner, cells, None, None);
         self.submit_job(call, job, submitted)
     }
 
@@ -252,8 +254,7 @@ impl SessionFixture {
         cells: &[Vec<ScriptStep>],
         at: usize,
     ) -> SubmittedJob {
-        let (mut job, submitted) = self.job(owner, cells, None);
-        job.cells[at].reset = true;
+        let (job, submitted) = self.job(owner, cells, None, Some(at));
         self.submit_job(&self.call(owner, false), job, submitted)
     }
 
@@ -271,7 +272,7 @@ impl SessionFixture {
     }
 
     pub(super) async fn run_once(&self, cells: &[Vec<ScriptStep>], limit: Duration) -> Vec<String> {
-        let (job, submitted) = self.job("a", cells, Some(limit));
+        let (job, submitted) = self.job("a", cells, Some(limit), None);
         run_once(self.launcher(None), self.policy.clone(), job).await;
         submitted.finish().await
     }
