@@ -3,6 +3,7 @@
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -161,9 +162,12 @@ impl Server {
 
     /// Returns a server with separate kernels, so that clients do not affect each other. The limit on sessions holds for
     /// all clients together.
-    pub fn with_own_kernels(&self) -> Result<Self, Failure> {
+    pub async fn with_own_kernels(&self) -> Result<Self, Failure> {
         let engine = self.0.engine.clone();
-        let kernels = self.0.kernels.separate(engine.clone())?;
+        let (kernels, separate_engine) = (self.0.kernels.clone(), engine.clone());
+        // Creates files, which must not delay the other clients.
+        let separate = tokio::task::spawn_blocking(move || kernels.separate(separate_engine)).await;
+        let kernels = separate.map_err(io::Error::from)??;
         Ok(Self::new(engine, kernels, self.0.options.clone()))
     }
 
