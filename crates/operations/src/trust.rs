@@ -147,10 +147,11 @@ fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let mut selected = Vec::new();
     let (files, environment) = match named_environment(path) {
         Some(environment) => (Vec::new(), Some(environment)),
-        None => (
-            project_files(path, &mut unreadable)?,
-            find_environment(path),
-        ),
+        None => {
+            // A file is trusted alone.
+            let environment = path.is_dir().then(|| find_environment(path)).flatten();
+            (project_files(path, &mut unreadable)?, environment)
+        }
     };
     for file in files {
         match modules::read_source(&file) {
@@ -201,8 +202,10 @@ fn remove(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let path = trust::canonical_path(path);
     let project = trust::find_project_dir(&path).map(|dir| trust::canonical_path(&dir));
     let is_selected = |file: &Path| {
-        let root = project.as_deref().and_then(Path::parent);
-        let in_project = root.is_some_and(|dir| file.starts_with(dir));
+        let in_project = project.as_ref().is_some_and(|dir| {
+            let is_environment = dir.parent().is_some() && file.parent() == dir.parent();
+            is_environment || file.starts_with(dir)
+        });
         // The path selects the files of a project that does not exist any more.
         in_project || file == path || file.starts_with(&path)
     };

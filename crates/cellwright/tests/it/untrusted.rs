@@ -370,7 +370,7 @@ fn the_python_of_an_mcp_call_is_in_the_roots_on_path_or_allowed() {
         let path = std::env::var("PATH").unwrap_or_default();
         command
             .env("PATH", format!("{}:{path}", programs.display()))
-            .env("CELLWRIGHT_MCP_INTERPRETERS", allowed);
+            .env("CELLWRIGHT_MCP_ALLOW_PYTHON", allowed);
         command
     };
     let outside = programs.join("evilprog").display().to_string();
@@ -402,7 +402,7 @@ fn the_python_of_an_mcp_call_is_in_the_roots_on_path_or_allowed() {
         for (tool, arguments) in calls(python) {
             let text = client.call(tool, arguments).error_text();
             assert!(text.contains("is not allowed"), "{text}");
-            assert!(text.contains("mcp.interpreters"), "{text}");
+            assert!(text.contains("mcp.allow_python"), "{text}");
         }
     }
     assert_eq!(starts(&context), 0);

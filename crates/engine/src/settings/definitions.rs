@@ -309,7 +309,7 @@ define_settings! {
         /// Text before the name of each MCP tool, for clients that show tools of all servers in one list.
         tool_prefix: Option<String> = "", Text, Trusted;
         /// Interpreters outside of the roots that MCP calls may name: paths, directories with environments, commands.
-        interpreters: Vec<String> = "", Texts, Trusted;
+        allow_python: Vec<String> = "", Texts, Trusted;
         /// Maximum number of MCP sessions of an HTTP server; a new one ends the session that has not been used longest.
         http_sessions: usize = "64", COUNT, Trusted;
         /// Time without requests, open streams and running code after which an MCP session of an HTTP server ends, in seconds; 0 means never.

@@ -89,11 +89,11 @@ fn check_program(roots: &Roots, given: &str, program: &Path) -> Result<PathBuf, 
     Err(rejected(given, "it is a link that leads out of the roots"))
 }
 
-/// The interpreters that the user allows: those of `mcp.interpreters`, and the one of `python.interpreter`.
+/// The interpreters that the user allows: those of `mcp.allow_python`, and the one of `python.interpreter`.
 fn allowed_interpreters(settings: &Settings) -> Vec<String> {
     let chosen = settings.python.interpreter.as_ref();
     let chosen = chosen.map(|chosen| chosen.to_string_lossy().into_owned());
-    let mut allowed = settings.mcp.interpreters.clone();
+    let mut allowed = settings.mcp.allow_python.clone();
     allowed.extend(chosen);
     allowed
 }
@@ -130,7 +130,7 @@ fn rejected(given: &str, why: &str) -> Failure {
     failure.causes.push(why.to_owned());
     failure
         .hint("use an environment in the roots, such as `.venv`, or a command such as `python3.12`")
-        .hint("the user can allow others with the setting `mcp.interpreters`")
+        .hint("the user can allow others with the setting `mcp.allow_python`")
 }
 
 #[cfg(test)]
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn settings_allow_commands_paths_and_directories() {
         let allowed = ["~/envs", "/opt/py/bin/python3", "mypython"].map(str::to_owned);
-        let home = Some(Path::new("/home/me"));
+        let home = Some(Path::new("/h/me"));
         for given in [
             "~/envs/a",
-            "/home/me/envs/a/bin/python",
+            "/h/me/envs/a/bin/python",
             "/opt/py/bin/python3",
             "mypython",
         ] {
@@ -220,8 +220,8 @@ mod tests {
         }
         for given in [
             "/opt/py/bin/python3.1",
-            "/home/me/envs/../x",
-            "/home/me/envsx/a",
+            "/h/me/envs/../x",
+            "/h/me/envsx/a",
             "../envs/a",
             "other",
         ] {

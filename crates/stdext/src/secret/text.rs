@@ -109,17 +109,12 @@ fn login(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = &text[start..];
     let rest = &rest[..end_of_word(rest)];
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
-    let end = match authority.rfind('@') {
-        Some(end) => end,
+    let end = authority.rfind('@').or_else(|| {
         // A password with a slash is invalid in a URL, but programs accept it.
-        None => {
-            let (_, port) = authority.split_once(':')?;
-            if port.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            rest.rfind('@')?
-        }
-    };
+        let (_, port) = authority.split_once(':')?;
+        let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+        rest.rfind('@').filter(|_| !is_port)
+    })?;
     let has_password = rest[..end]
         .split_once(':')
         .is_some_and(|(_, password)| !password.is_empty());
