@@ -95,9 +95,10 @@ pub(super) fn replace(
     on_step(SaveStep::Exchange)?;
     match temp.exchange(target) {
         Ok(()) => {
-            if !temp.path().is_some_and(|name| checked.is_at(name)) {
+            let verified = on_step(SaveStep::Verify);
+            if verified.is_err() || !temp.path().is_some_and(|name| checked.is_at(name)) {
                 put_back(temp, target, unread.as_ref())?;
-                return Ok(None);
+                return verified.map(|()| None);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

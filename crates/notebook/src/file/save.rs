@@ -29,6 +29,8 @@ pub enum SaveStep {
     Publish,
     /// Exchange the names of the files. Programs that open one of them wait, also the caller.
     Exchange,
+    /// Check the file that was replaced. Programs that open one of the files wait, also the caller.
+    Verify,
     /// The new file is in place; the old one may still be written to.
     Recheck,
     /// Flush the directory.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use cellwright_notebook::edit::{Address, Operation};
 use cellwright_notebook::file::{
@@ -111,29 +112,33 @@ fn once_at(step: SaveStep, action: impl FnOnce()) -> impl Fn(SaveStep) -> io::Re
 /// waits, and reads the file of the other program.
 #[test]
 fn a_file_without_the_edit_of_another_program_is_never_read() {
+    /// A reader that does not wait is done within this time.
+    const READ_TIMEOUT: Duration = Duration::from_millis(300);
     let fixture = Fixture::new();
-    let path = fixture.path.clone();
-    let (sender, receiver) = mpsc::channel();
+    let path = &fixture.path;
+    let (sender, seen) = mpsc::channel();
     let reader: RefCell<Option<JoinHandle<()>>> = RefCell::default();
-    let on_step = once_at(SaveStep::Exchange, || {
-        rename_over(&path, &notebook("old", "1")).unwrap();
-        let path = path.clone();
-        *reader.borrow_mut() = Some(thread::spawn(move || {
-            let mut seen = Vec::new();
-            while !seen.contains(&["new".to_owned(), "1".to_owned()]) {
-                let state = sources(&fs::read_to_string(&path).unwrap());
-                if seen.last() != Some(&state) {
-                    seen.push(state);
-                }
-            }
-            sender.send(seen).unwrap();
-        }));
+    let renamed = once_at(SaveStep::Exchange, || {
+        rename_over(path, &notebook("old", "1")).unwrap();
     });
-    fixture.change(&on_step).unwrap();
-    let seen = receiver.recv().unwrap();
+    let read = once_at(SaveStep::Verify, || {
+        let (path, sender) = (path.clone(), sender.clone());
+        let thread = thread::spawn(move || {
+            let state = sources(&fs::read_to_string(path).unwrap());
+            sender.send(state).unwrap();
+        });
+        let started = Instant::now();
+        while !thread.is_finished() && started.elapsed() < READ_TIMEOUT {
+            thread::sleep(Duration::from_millis(5));
+        }
+        *reader.borrow_mut() = Some(thread);
+    });
+    fixture
+        .change(&|step| renamed(step).and_then(|()| read(step)))
+        .unwrap();
     reader.take().unwrap().join().unwrap();
-    let states = [["old", "1"], ["new", "1"]].map(|state| state.map(str::to_owned));
-    assert!(seen.iter().all(|state| states.contains(state)), "{seen:?}");
+    assert_eq!(seen.recv().unwrap(), ["old", "1"]);
+    assert_eq!(sources(&fixture.content()), ["new", "1"]);
     fixture.assert_no_temporary_file();
 }
 
@@ -216,23 +221,28 @@ fn text_in_the_replaced_file_that_cannot_be_merged_is_reported_and_restored_by_u
     assert_eq!(fixture.content(), their_content);
 }
 
-/// A file that is truncated while it is read, and completed later.
+/// A program truncates the file and completes it, again and again, while the file is read.
 #[test]
 fn truncated_file_is_read_again() {
+    /// The program is not faster than a person's fastest editor.
+    const PAUSE: Duration = Duration::from_millis(1);
     let fixture = Fixture::new();
     let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
+    let results: Vec<_> = thread::scope(|scope| {
         scope.spawn(|| {
-            let content = notebook("old", &"x".repeat(20_000));
+            let content = notebook("old", &"x".repeat(200_000));
             while !stop.load(Ordering::Relaxed) {
                 fs::write(&fixture.path, &content).unwrap();
+                thread::sleep(PAUSE);
             }
         });
-        for _ in 0..300 {
-            file::survey(&fixture.path).unwrap();
-        }
+        let results = (0..300).map(|_| file::survey(&fixture.path)).collect();
         stop.store(true, Ordering::Relaxed);
+        results
     });
+    for result in results {
+        result.unwrap();
+    }
 }
 
 /// How another program saves.

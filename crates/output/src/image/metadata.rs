@@ -75,17 +75,17 @@ fn jpeg_segment(bytes: &[u8]) -> Option<(usize, bool)> {
 mod tests {
     use super::*;
 
-    fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    fn chunk(name: [u8; 4], data: &[u8]) -> Vec<u8> {
         let length = u32::try_from(data.len()).unwrap().to_be_bytes();
-        [&length[..], name, data, b"crc."].concat()
+        [&length[..], &name, data, b"crc."].concat()
     }
 
     #[test]
     fn metadata_chunks_of_a_png_are_removed() {
         let pixels = [
-            chunk(b"IHDR", b"size"),
-            chunk(b"IDAT", b"pixels"),
-            chunk(b"IEND", b""),
+            chunk(*b"IHDR", b"size"),
+            chunk(*b"IDAT", b"pixels"),
+            chunk(*b"IEND", b""),
         ];
         let with = |metadata: &[Vec<u8>]| {
             [
@@ -99,16 +99,16 @@ mod tests {
         };
         let plain = with(&[]);
         assert!(matches!(without_metadata(&plain), Cow::Borrowed(_)));
-        let transparent = with(&[chunk(b"tRNS", b"0")]);
+        let transparent = with(&[chunk(*b"tRNS", b"0")]);
         assert_eq!(without_metadata(&transparent), transparent);
         let names = [b"iCCP", b"zTXt", b"iTXt", b"tEXt", b"eXIf"];
-        let metadata = names.map(|name| chunk(name, b"large"));
+        let metadata = names.map(|name| chunk(*name, b"large"));
         assert_eq!(without_metadata(&with(&metadata)), plain);
     }
 
     #[test]
     fn damaged_images_keep_their_end() {
-        let cut = [PNG_SIGNATURE, &chunk(b"iCCP", b"profile")[..10]].concat();
+        let cut = [PNG_SIGNATURE, &chunk(*b"iCCP", b"profile")[..10]].concat();
         assert_eq!(without_metadata(&cut), PNG_SIGNATURE);
         let short = [PNG_SIGNATURE, b"\0\0"].concat();
         assert_eq!(without_metadata(&short), short);
