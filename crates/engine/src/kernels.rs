@@ -15,6 +15,7 @@ use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
 use cellwright_kernel::variables::set_variable;
+use cellwright_stdext::Directory;
 
 pub use notebook::select_for_notebook;
 pub use selection::{KernelRequest, KernelSelection};
@@ -71,9 +72,9 @@ pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSea
 
 /// The context in which this process starts kernels. It has no directory for sockets: the launcher of a Jupyter kernel
 /// creates one.
-pub fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
+pub fn launch_context(engine: &Engine, cwd: impl Into<Directory>) -> LaunchContext {
     LaunchContext {
-        cwd,
+        cwd: cwd.into(),
         supervisor: Supervisor {
             // The binary of this process, even if its file was replaced since.
             program: current_program(),

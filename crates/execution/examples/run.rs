@@ -42,7 +42,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let interpreter = python::resolve(&search).map_err(|_| "no Python interpreter found")?;
     let context = LaunchContext {
-        cwd: std::env::current_dir()?,
+        cwd: std::env::current_dir()?.into(),
         supervisor: Supervisor {
             program: std::env::current_exe()?,
             arguments: vec![SUPERVISE.into()],

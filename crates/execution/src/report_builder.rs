@@ -56,10 +56,7 @@ impl ReportBuilder {
                 kernel: None,
                 cells: request.cells.iter().enumerate().map(cell).collect(),
                 died: None,
-                path: request
-                    .notebook
-                    .as_ref()
-                    .map(|spec| spec.path.display().to_string()),
+                path: request.notebook.as_ref().map(|spec| spec.path.to_text()),
                 notebook: None,
                 notices: Vec::new(),
                 started: SystemTime::now(),
@@ -69,7 +66,10 @@ impl ReportBuilder {
             },
             first_failure: None,
             not_started: false,
-            notebook: request.notebook.as_ref().map(RunSpec::written_path),
+            notebook: request
+                .notebook
+                .as_ref()
+                .map(|spec| spec.written_file().to_text()),
             first_lines: request.cells.iter().map(CellRequest::first_line).collect(),
             missing_cells: match &request.notebook {
                 Some(spec) => spec.missing_cells.clone(),

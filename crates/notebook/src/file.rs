@@ -20,6 +20,7 @@ mod survey;
 pub use change::{ChangeOutcome, ChangeRequest, OnMissing, change, upgrade};
 pub use guard::{GuardRequest, WriteGuard, WritePermit, WriteRefusal};
 pub use load::{has_notebook_extension, load, load_raw, load_with_notices, read_view};
+pub use os::open;
 pub use record::{CellConflict, CellUpdate, RecordReport, RecordRequest, Segment, copy, record};
 pub use restore::{RestoreOutcome, Restored, restore};
 pub use save::SaveStep;

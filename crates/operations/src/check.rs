@@ -1,7 +1,7 @@
 //! Runs a copy of a notebook and compares its outputs with the stored ones.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use super::eval::cell_timeout;
 use crate::environment;
+use crate::file_path::FilePath;
 
 /// Tags of cells whose outputs are not compared.
 const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
@@ -38,7 +39,7 @@ const SESSION: &str = "check";
 /// A request of `check`.
 #[derive(Debug, Default)]
 pub struct CheckRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     /// Names of the rules that are switched off, so that what they ignore counts as a difference.
     pub exact: Vec<String>,
     /// Relative difference up to which numbers are equal; `None`: the setting `check.tolerance`.
@@ -135,12 +136,13 @@ pub fn check(
     engine: &Engine,
     execute: impl FnOnce(&ExecutionRequest, Arc<dyn KernelLauncher>) -> Result<ExecutionReport, Failure>,
 ) -> Result<CheckReport, Failure> {
-    let path = std::path::absolute(&request.path)?;
-    let cwd = match &request.cwd {
-        Some(given) => working_directory(Some(given))?,
-        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    let path = request.path.absolute()?;
+    let directory = match &request.cwd {
+        Some(given) => working_directory(Some(given))?.into(),
+        None => path.directory(),
     };
-    let mut settings = engine.settings(&cwd)?;
+    let cwd = directory.path();
+    let mut settings = engine.settings(cwd)?;
     request.kernel.apply_to(&mut settings);
     settings.disable_prelude_unless_set();
     if !settings.eval.enabled {
@@ -150,10 +152,12 @@ pub fn check(
     }
     let tolerance = tolerance(request.tolerance.unwrap_or(settings.check.tolerance))?;
     let rules = rules(&request.exact)?.with_tolerance(tolerance);
-    let stored = file::survey(&path)?;
+    let survey =
+        |path: &FilePath| file::survey(path.open_path()).map_err(|error| path.failure(error));
+    let stored = survey(&path)?;
     let listing = Listing::from_survey(&stored);
     let dir = tempfile::tempdir()?;
-    let copy = dir.path().join("checked.ipynb");
+    let copy = FilePath::from(dir.path().join("checked.ipynb"));
     let mut notices = Vec::new();
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
@@ -166,7 +170,7 @@ pub fn check(
         &mut notices,
     );
     let mut report = CheckReport {
-        path: path.display().to_string(),
+        path: path.to_text(),
         revision: stored.revision().to_string(),
         same: false,
         passed: false,
@@ -179,8 +183,9 @@ pub fn check(
     };
     if !execution.cells.is_empty() {
         let (chosen, notice) =
-            select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
+            select_for_notebook(engine, &settings, &request.kernel, &listing, cwd)?;
         report.notices.extend(notice);
+        let chosen = chosen.in_directory(directory.clone());
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),
             bridge: SharedBridge::default(),
@@ -188,7 +193,7 @@ pub fn check(
             modules: (&settings).into(),
         });
         let executed = execute(&execution, launch)?;
-        let fresh = file::survey(&copy)?;
+        let fresh = survey(&copy)?;
         report.status = executed.status;
         report.kernel.clone_from(&executed.kernel);
         report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
@@ -299,13 +304,13 @@ fn execution_request(
     settings: &Settings,
     listing: &Listing,
     stored: &Survey,
-    (path, copy): (&Path, &Path),
+    (path, copy): (&FilePath, &FilePath),
     timeout: Option<Duration>,
 ) -> ExecutionRequest {
     let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
     let spec = RunSpec {
-        path: path.to_owned(),
-        output: Some(copy.to_owned()),
+        path: path.clone(),
+        output: Some(copy.clone()),
         revision: stored.revision().to_string(),
         cells: PlannedCell::runnable(listing, (0..listing.count()).filter(is_code)),
         ..RunSpec::default()

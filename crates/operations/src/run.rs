@@ -20,17 +20,21 @@ use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
 use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+use cellwright_stdext::Directory;
 
 use self::plan::RunPlan;
-use super::eval::{canonical, cell_timeout, check_name, project_dir};
+use super::eval::{
+    canonical, canonical_directory, cell_timeout, check_name, kernel_directory, project_dir,
+};
 use crate::environment;
+use crate::file_path::FilePath;
 use crate::parameters::ParameterSet;
 
 /// A request of `run`.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a request")]
 pub struct RunRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     /// Which cells run; with `stale` and `changed` a subset of them.
     pub selection: CellSelection,
     /// Only cells that are not fresh in the session.
@@ -44,7 +48,7 @@ pub struct RunRequest {
     /// The revision that the edits are based on.
     pub revision: Option<String>,
     /// The file to write instead of the notebook itself.
-    pub output: Option<PathBuf>,
+    pub output: Option<FilePath>,
     pub parameters: ParameterSet,
     /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
     pub timeout: Option<Duration>,
@@ -52,8 +56,8 @@ pub struct RunRequest {
     pub total_timeout: Option<Duration>,
     /// Whether cells run after one that failed.
     pub keep_going: bool,
-    /// Working directory; `None`: the directory of the notebook.
-    pub cwd: Option<PathBuf>,
+    /// Working directory, which may be held; `None`: the directory of the notebook.
+    pub cwd: Option<Directory>,
     /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
     pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
@@ -80,7 +84,7 @@ pub struct PreparedRun {
     pub chosen: Option<KernelSelection>,
     /// The duration of each cell in its last run, if it is known.
     pub durations: Vec<Option<Duration>>,
-    cwd: PathBuf,
+    cwd: Directory,
     project_dir: PathBuf,
     session: Option<String>,
     session_dir: PathBuf,
@@ -100,11 +104,12 @@ pub fn prepare(
     startup: &mut StartupTimer,
 ) -> Result<PreparedRun, Failure> {
     // Absolute, because the host has another working directory.
-    let path = std::path::absolute(&request.path)?;
-    let cwd = match &request.cwd {
-        Some(cwd) => working_directory(Some(cwd))?,
-        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    let path = request.path.absolute()?;
+    let directory = match &request.cwd {
+        Some(cwd) => kernel_directory(Some(cwd))?,
+        None => path.directory(),
     };
+    let cwd = directory.path().to_owned();
     let mut settings = engine.settings(&cwd)?;
     request.kernel.apply_to(&mut settings);
     if request.session.is_none() || request.like_jupyter {
@@ -120,6 +125,8 @@ pub fn prepare(
         settings.entries(),
     ));
     let session_dir = match (&request.session_dir, &request.cwd) {
+        // The caller has resolved links, which may have changed since.
+        (Some(dir), _) if directory.is_held() => dir.clone(),
         (Some(dir), _) => canonical(dir.clone()),
         (None, Some(_)) => engine.project_dir(&cwd),
         (None, None) => {
@@ -147,15 +154,15 @@ pub fn prepare(
         let (chosen, notice) =
             select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
-        Some(chosen)
+        Some(chosen.in_directory(directory.clone()))
     };
     startup.step("notebook");
     Ok(PreparedRun {
-        durations: known_durations(&plan, &path, engine),
+        durations: known_durations(&plan, path.display_path(), engine),
         execution,
         chosen,
         project_dir: project_dir(request.project_dir, &cwd),
-        cwd,
+        cwd: directory,
         session: request.session,
         session_dir,
         expects_cwd: request.session_dir.is_none(),
@@ -198,7 +205,7 @@ impl PreparedRun {
             any_cwd: false,
             interaction: ReplyDetail::OutputOnly,
             owner: self.owner.clone(),
-            cwd: canonical(self.cwd.clone()),
+            cwd: canonical_directory(self.cwd.clone()),
             kernel: SerializedSelection::new(chosen, settings.into()).map_err(io::Error::from)?,
             reset: self.restart,
             artifacts: artifacts.as_ref().map(ArtifactStoreParams::new),
@@ -225,18 +232,18 @@ impl PreparedRun {
 fn execution_request(
     request: &RunRequest,
     plan: &RunPlan,
-    path: &Path,
+    path: &FilePath,
     settings: &Settings,
     timeout: Option<Duration>,
     engine: &Engine,
 ) -> Result<ExecutionRequest, Failure> {
     let max = settings.run.max_outputs;
     let spec = RunSpec {
-        path: path.to_owned(),
+        path: path.clone(),
         output: request
             .output
-            .as_deref()
-            .map(std::path::absolute)
+            .as_ref()
+            .map(FilePath::absolute)
             .transpose()?,
         revision: plan.revision.clone(),
         edits: plan.edits.clone(),

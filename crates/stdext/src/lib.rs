@@ -4,6 +4,7 @@
 //! * [`rfc3339`] formats timestamps.
 //! * [`error_chain`] lists and formats the causes of an error.
 //! * [`LockExt`] locks a mutex whether or not a thread panicked while holding it.
+//! * [`Directory`] is found by its path, or held open so that it stays the same.
 //! * [`SpoolFile`] is an unnamed temporary file for data that exceeds its memory limit.
 //!
 //! ```
@@ -23,11 +24,13 @@
 //!
 //! This crate depends on no other crate of the workspace, does not print and does not read environment variables.
 
+mod directory;
 pub mod error_chain;
 pub mod hex;
 mod lock;
 pub mod rfc3339;
 mod spool_file;
 
+pub use directory::{Directory, DirectoryIdentity};
 pub use lock::LockExt;
 pub use spool_file::{SpoolFile, SpoolWriter, read_chunks, read_range};

@@ -142,7 +142,7 @@ pub(super) fn select_kernelspec(
             interrupt_grace: super::interrupt_grace(settings),
         }),
         accepts: KernelMatch::Exact,
-        cwd: cwd.to_owned(),
+        cwd: cwd.into(),
     })
 }
 
@@ -189,7 +189,7 @@ pub(super) fn select_existing(
             interrupt_grace: super::interrupt_grace(settings),
         }),
         accepts: KernelMatch::Exact,
-        cwd: cwd.to_owned(),
+        cwd: cwd.into(),
     })
 }
 

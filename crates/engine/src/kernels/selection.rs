@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{KernelId, KernelSpec};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 
 use super::{jupyter, launch_context, named_interpreter, runner_spec};
@@ -44,7 +45,7 @@ pub struct KernelSelection {
     /// Which other kernels of a session the command accepts.
     pub(super) accepts: KernelMatch,
     /// The working directory of the kernel.
-    pub(super) cwd: PathBuf,
+    pub(super) cwd: Directory,
 }
 
 /// Which kernels of existing sessions a command accepts.
@@ -100,7 +101,7 @@ impl KernelSelection {
                     } else {
                         KernelMatch::Any
                     },
-                    cwd: cwd.to_owned(),
+                    cwd: cwd.into(),
                 })
             }
             Backend::Jupyter => {
@@ -109,6 +110,12 @@ impl KernelSelection {
                 jupyter::select_kernelspec(engine, settings, name, python, cwd)
             }
         }
+    }
+
+    /// The same kernel in this working directory, which may be held.
+    #[must_use]
+    pub fn in_directory(self, cwd: Directory) -> Self {
+        Self { cwd, ..self }
     }
 
     /// The launcher of a command that owns its kernel.

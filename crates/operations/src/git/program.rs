@@ -2,27 +2,26 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_stdext::Directory;
 
 /// Runs git in a directory.
 #[derive(Clone, Debug)]
 pub struct Git {
-    dir: PathBuf,
+    dir: Directory,
 }
 
 impl Git {
     /// Git in the current directory.
     pub fn in_current_dir() -> Self {
-        Self {
-            dir: PathBuf::from("."),
-        }
+        Self { dir: ".".into() }
     }
 
     /// Git in a directory.
-    pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
+    pub fn in_dir(dir: impl Into<Directory>) -> Self {
         Self { dir: dir.into() }
     }
 
@@ -31,7 +30,7 @@ impl Git {
         let root = Self::in_current_dir().try_run(["rev-parse", "--show-toplevel"])?;
         match root {
             Ok(root) => Ok(Self {
-                dir: PathBuf::from(root),
+                dir: root.as_str().into(),
             }),
             Err(stderr) => {
                 let message =
@@ -48,7 +47,7 @@ impl Git {
     }
 
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.dir.path()
     }
 
     /// Runs a command. Returns stdout without the line end, or stderr if git fails.
@@ -124,9 +123,14 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Output, Failure> {
-        Command::new("git")
-            .arg("-C")
-            .arg(&self.dir)
+        let mut command = Command::new("git");
+        if self.dir.is_held() {
+            // The descriptor is closed when git starts.
+            command.current_dir(self.dir.open_path());
+        } else {
+            command.arg("-C").arg(self.dir.path());
+        }
+        command
             .args(arguments)
             .stdin(Stdio::null())
             .output()
