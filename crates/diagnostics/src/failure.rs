@@ -7,7 +7,7 @@ mod kernel;
 
 use std::any::Any;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cellwright_notebook::select::SelectError;
 use cellwright_notebook::{
@@ -85,11 +85,16 @@ impl Failure {
 
     /// An error of a change to a notebook.
     pub fn from_change_error(error: NotebookError) -> Self {
-        let failure = Self::from(error);
-        if failure.kind == Kind::BadEdit {
-            return failure.hint("nothing was written");
+        Self::from(error).after_edit()
+    }
+
+    /// Adds to the failure of an edit that nothing was written.
+    #[must_use]
+    pub fn after_edit(self) -> Self {
+        if self.kind == Kind::BadEdit {
+            return self.hint("nothing was written");
         }
-        failure
+        self
     }
 
     /// Adds that the change was made although its result could not be printed; `written` is the new revision, if any.
@@ -201,6 +206,17 @@ impl From<SelectError> for Failure {
 
 impl From<NotebookError> for Failure {
     fn from(error: NotebookError) -> Self {
+        Self::from_notebook_error(error, &|dir| Some(dir.to_owned()))
+    }
+}
+
+impl Failure {
+    /// Converts an error. `open_dir` returns the path that opens a directory whose notebooks a hint lists, or `None` if it must
+    /// not be listed.
+    pub fn from_notebook_error(
+        error: NotebookError,
+        open_dir: &dyn Fn(&Path) -> Option<PathBuf>,
+    ) -> Self {
         let mut failure = Self::new(notebook_error_kind(&error), error.to_string());
         failure.add_causes(&error);
         match error {
@@ -222,7 +238,10 @@ impl From<NotebookError> for Failure {
             }
             NotebookError::NotFound { path } => {
                 let dir = path.parent().unwrap_or(&path);
-                failure.hints.extend(notebooks_hint(dir));
+                let dir = open_dir(dir);
+                failure
+                    .hints
+                    .extend(dir.and_then(|dir| notebooks_hint(&dir)));
             }
             NotebookError::NoDirectory { path } => {
                 let create = format!("create it with `mkdir -p {}`", path.display());
@@ -232,7 +251,10 @@ impl From<NotebookError> for Failure {
             NotebookError::NotANotebook { path } => failure.add_extension_hints(&path),
             NotebookError::NotAFile { path, file_type } => {
                 failure.causes.push(format!("it is {file_type}"));
-                failure.hints.extend(notebooks_hint(&path));
+                let dir = open_dir(&path);
+                failure
+                    .hints
+                    .extend(dir.and_then(|dir| notebooks_hint(&dir)));
             }
             NotebookError::Io { step, .. } if step != "read" && step != "find" => {
                 failure.hints.push("nothing was written".into());

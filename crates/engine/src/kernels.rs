@@ -14,6 +14,7 @@ use cellwright_kernel::LaunchContext;
 use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
 use cellwright_kernel::variables::set_variable;
+use cellwright_stdext::Directory;
 
 pub use notebook::select_for_notebook;
 pub use selection::{KernelRequest, KernelSelection};
@@ -80,9 +81,9 @@ pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSea
 
 /// The context in which this process starts kernels. It has no directory for sockets: the launcher of a Jupyter kernel
 /// creates one.
-pub fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
+pub fn launch_context(engine: &Engine, cwd: impl Into<Directory>) -> LaunchContext {
     LaunchContext {
-        cwd,
+        cwd: cwd.into(),
         supervisor: own_supervisor(),
         staging: engine.staging.dirs(),
         sockets: Vec::new(),

@@ -74,28 +74,30 @@ impl OpenNotebooks {
     /// Reports, once, that an earlier write to a notebook has been overwritten. Costs one failed `open` if there was none.
     pub fn overwritten(&self, path: &Path) -> Option<Notice> {
         let records = self.records.as_ref()?;
-        let path = fs::canonicalize(path).ok()?;
-        let record = records.find(&path)?;
-        if !record.is_overwritten(&Content::read(&path)?) {
+        let real = fs::canonicalize(path).ok()?;
+        let record = records.find(&real)?;
+        if !record.is_overwritten(&Content::read(path)?) {
             return None;
         }
-        records.remove(&path);
+        records.remove(&real);
         Some(record.to_notice())
     }
 
     /// Remembers a write to a notebook that a page has open, when it is done.
     fn remember(&self, path: &Path, server: String) -> Option<Box<dyn FnOnce()>> {
         let records = self.records.clone()?;
-        let path = fs::canonicalize(path).ok()?;
-        let before = Content::read(&path)?;
+        let real = fs::canonicalize(path).ok()?;
+        let before = Content::read(path)?;
+        // Not by its real path, which may lead to another file by then.
+        let path = path.to_owned();
         Some(Box::new(move || {
             let Some(after) = Content::read(&path) else {
                 return;
             };
-            let previous = records.find(&path);
-            let record = WrittenRecord::new(&path, server, previous, &before, &after);
+            let previous = records.find(&real);
+            let record = WrittenRecord::new(&real, server, previous, &before, &after);
             if let Err(error) = records.store(&record) {
-                debug!(path = %path.display(), %error, "write not remembered");
+                debug!(path = %real.display(), %error, "write not remembered");
             }
         }))
     }

@@ -154,6 +154,6 @@ async fn set_up(
     kernels: &SpecLauncher,
     stop: &StopSignal,
 ) -> Result<Box<dyn Kernel>, KernelError> {
-    let (env, cwd) = (kernels.spec().env(), &kernels.context().cwd);
+    let (env, cwd) = (kernels.spec().env(), kernels.context().cwd.path());
     setup.set_up(kernel, env, cwd, stop).await
 }

@@ -50,7 +50,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let interpreter = python::resolve(&search).map_err(|_| "no Python interpreter found")?;
     let context = LaunchContext {
-        cwd: std::env::current_dir()?,
+        cwd: std::env::current_dir()?.into(),
         supervisor: own_supervisor()?,
         staging: vec![std::env::temp_dir().join("cellwright-example")],
         sockets: Vec::new(),

@@ -7,12 +7,12 @@ use crate::{CommitError, PreviewError, RunError, RunSpec, SelectionError};
 /// The failure of a run whose cells had changed, or whose edits do not apply. Nothing ran.
 pub fn commit_failure(error: CommitError, spec: &RunSpec) -> Failure {
     match error {
-        CommitError::Notebook(error) => Failure::from_change_error(error),
+        CommitError::Notebook(error) => spec.change_failure(error),
         CommitError::Edit(error) => {
             Failure::new(Kind::BadEdit, error.to_string()).hint("nothing was written")
         }
         CommitError::CellsChanged { cells, edited } => {
-            let path = spec.path.display();
+            let path = spec.path.display_path().display();
             let indices: Vec<String> = cells.iter().map(usize::to_string).collect();
             let message = format!("{path} changed before its cells could run");
             let mut failure = Failure::new(Kind::Conflict, message);

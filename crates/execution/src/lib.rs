@@ -5,6 +5,7 @@
 //! * [`preview`] reads a notebook as a [`Listing`] of its cells, after [`Edit`]s that are not applied yet.
 //! * [`CellSelection`] selects cells of a listing, and [`ExecutionHistory`] reports which of them are not
 //!   [fresh](Freshness). [`parameters`] writes the cell that sets parameters.
+//! * [`FilePath`] is a file whose directory may be held open, so that no later link leads elsewhere.
 //! * [`ExecutionRequest`] states the cells to run with their limits; for a notebook it contains a [`RunSpec`], which
 //!   states where the outputs are saved.
 //! * [`Execution`] captures the output of a job and lets any thread follow it: viewers read a [`feed`] of events with
@@ -34,7 +35,7 @@
 //! let selected = CellSelection::default().resolve(&notebook.listing)?;
 //! let cells = selected.into_iter().map(|index| PlannedCell::from_listing(&notebook.listing, index));
 //! let spec = RunSpec {
-//!     path: path.clone(),
+//!     path: path.clone().into(),
 //!     revision: notebook.revision.clone(),
 //!     cells: cells.collect(),
 //!     ..RunSpec::default()
@@ -70,6 +71,7 @@ mod execute;
 mod failure;
 pub mod feed;
 mod feed_item;
+mod file_path;
 mod freshness;
 mod incomplete_cell;
 mod lenient_json;
@@ -103,6 +105,7 @@ pub use error::RunError;
 pub use error_hints::HintContext;
 pub use execute::execute;
 pub use failure::{commit_failure, preview_failure, run_failure, selection_failure};
+pub use file_path::FilePath;
 pub use freshness::{
     CellEnding, CellFreshness, ExecutionHistory, Freshness, StaleCause, StaleReason,
 };

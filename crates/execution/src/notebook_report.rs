@@ -47,7 +47,16 @@ impl ReportBuilder {
 
     /// Records the result of saving the notebook.
     pub(super) fn record_saved(&mut self, outcome: &RecordOutcome, spec: &RunSpec) {
-        let path = spec.output.as_ref().unwrap_or(&spec.path).display();
+        let file = spec.written_file();
+        let mut path = file.to_text();
+        if let Some(now) = file.moved_to() {
+            let now = now.display().to_string();
+            let text = format!(
+                "the directory of {path} was moved while the notebook ran; the notebook is now {now}"
+            );
+            self.add_notice(NoticeKind::NotebookMoved, text);
+            path = now;
+        }
         let conflicts = self.conflicts(outcome);
         if outcome.merged && conflicts.is_empty() {
             let text = format!(
@@ -63,12 +72,12 @@ impl ReportBuilder {
         for notice in notice::describe(&outcome.notices) {
             self.add_notice(notice.kind, notice.text);
         }
-        if let Some(failure) = save_failure(outcome, &conflicts, &path.to_string()) {
+        if let Some(failure) = save_failure(outcome, &conflicts, &path) {
             self.record_save_failure(failure);
         }
         self.attach_saved_outputs(outcome);
         self.report.notebook = Some(NotebookReport {
-            path: path.to_string(),
+            path,
             changed: outcome.saves > 0,
             // After a failure the file has another content.
             revision: outcome

@@ -243,7 +243,7 @@ impl ExecutionObserver {
             if let Some((outcome, spec)) = saved {
                 state.builder.record_saved(&outcome, &spec);
                 if let Some(store) = &self.durations {
-                    store.record(&spec.path, state.builder.durations(&spec));
+                    store.record(spec.path.display_path(), state.builder.durations(&spec));
                 }
             }
             state.running = None;

@@ -57,10 +57,7 @@ impl ReportBuilder {
                 kernel: None,
                 cells: request.cells.iter().enumerate().map(cell).collect(),
                 died: None,
-                path: request
-                    .notebook
-                    .as_ref()
-                    .map(|spec| spec.path.display().to_string()),
+                path: request.notebook.as_ref().map(|spec| spec.path.to_text()),
                 notebook: None,
                 notices: Vec::new(),
                 started: SystemTime::now(),
@@ -70,7 +67,10 @@ impl ReportBuilder {
             },
             first_failure: None,
             not_started: false,
-            notebook: request.notebook.as_ref().map(RunSpec::written_path),
+            notebook: request
+                .notebook
+                .as_ref()
+                .map(|spec| spec.written_file().to_text()),
             requests: Arc::clone(&request.cells),
             missing_cells: match &request.notebook {
                 Some(spec) => spec.missing_cells.clone(),

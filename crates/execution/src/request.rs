@@ -183,7 +183,7 @@ impl ExecutionRequest {
     /// A short label: the name of the notebook, or the first line of the code.
     pub fn label(&self) -> String {
         if let Some(spec) = &self.notebook {
-            let name = spec.path.file_name().unwrap_or_default();
+            let name = spec.path.display_path().file_name().unwrap_or_default();
             return name.to_string_lossy().into_owned();
         }
         let Some(cell) = self.cells.first() else {

@@ -56,8 +56,11 @@ pub async fn run_notebook(
     let selected = options.selection.resolve(listing);
     let selected = selected.map_err(|error| selection_failure(error, path))?;
     let spec = RunSpec {
-        path: std::path::absolute(path)?,
-        output: options.output.map(std::path::absolute).transpose()?,
+        path: std::path::absolute(path)?.into(),
+        output: match options.output {
+            Some(output) => Some(std::path::absolute(output)?.into()),
+            None => None,
+        },
         revision: preview.revision.clone(),
         edits: options.edits,
         cells: PlannedCell::runnable(listing, selected),

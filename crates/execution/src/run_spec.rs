@@ -1,13 +1,16 @@
 //! [`RunSpec`]: which cells of a notebook run, and where their outputs are written.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellwright_notebook::Cells;
+use cellwright_diagnostics::failure::Failure;
+use cellwright_notebook::{Cells, NotebookError};
 use serde::{Deserialize, Serialize};
 
 use crate::SKIP_EXECUTION_TAG;
 use crate::edits::Edit;
+use crate::file_path::FilePath;
 use crate::listing::Listing;
 use crate::shared_list;
 
@@ -15,9 +18,9 @@ use crate::shared_list;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunSpec {
     /// Path of the notebook.
-    pub path: PathBuf,
+    pub path: FilePath,
     /// Path of the notebook with outputs; `None` to write in place.
-    pub output: Option<PathBuf>,
+    pub output: Option<FilePath>,
     /// Revision from which the cells were read.
     pub revision: String,
     /// Edits, applied when the kernel is ready and before the first cell runs.
@@ -47,10 +50,41 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Path of the notebook with outputs.
-    pub(crate) fn written_path(&self) -> String {
-        let path = self.output.as_ref().unwrap_or(&self.path);
-        path.display().to_string()
+    /// The notebook with outputs.
+    pub fn written_file(&self) -> &FilePath {
+        self.output.as_ref().unwrap_or(&self.path)
+    }
+
+    /// Converts an error about one of its files.
+    pub(crate) fn change_failure(&self, error: NotebookError) -> Failure {
+        let error = self.with_display_path(error);
+        let files = || std::iter::once(&self.path).chain(&self.output);
+        let open_dir = |dir: &Path| {
+            if !files().any(FilePath::is_held) {
+                return Some(dir.to_owned());
+            }
+            let mut held = files().filter(|file| file.is_held());
+            held.find_map(|file| file.open_dir(dir))
+        };
+        Failure::from_notebook_error(error, &open_dir).after_edit()
+    }
+
+    /// Names a file of the run by the path to show.
+    pub(crate) fn with_display_path(&self, error: NotebookError) -> NotebookError {
+        let error = self.path.with_display_path(error);
+        match &self.output {
+            Some(output) => output.with_display_path(error),
+            None => error,
+        }
+    }
+
+    /// Opens the directories of a run that another process has sent. The error names the directory.
+    pub fn open_directories(&mut self) -> Result<(), (PathBuf, io::Error)> {
+        for file in std::iter::once(&mut self.path).chain(&mut self.output) {
+            let opened = file.open_directory();
+            opened.map_err(|error| (file.directory().path().to_owned(), error))?;
+        }
+        Ok(())
     }
 }
 

@@ -80,7 +80,7 @@ impl Saver {
         // An output path that is the notebook itself means in place: cells that do not run keep their outputs.
         spec.output = spec
             .output
-            .filter(|output| !is_same_file(&spec.path, output));
+            .filter(|output| !is_same_file(spec.path.open_path(), output.open_path()));
         let cells = spec.cells.iter().map(|_| CellRecord::default()).collect();
         Self {
             spec,
@@ -128,7 +128,10 @@ impl Saver {
     fn handle(&mut self, command: RecorderCommand) {
         match command {
             RecorderCommand::Commit(reply) => {
-                let result = self.commit();
+                let result = self.commit().map_err(|error| match error {
+                    CommitError::Notebook(error) => self.spec.with_display_path(error).into(),
+                    error => error,
+                });
                 // The caller waits for the reply.
                 reply.send(result).ok();
             }
@@ -164,7 +167,7 @@ impl Saver {
 
     /// Applies the edits and finds the planned cells in the result.
     fn commit(&mut self) -> Result<(), CommitError> {
-        let from = file::survey(&self.spec.path)?;
+        let from = file::survey(self.spec.path.open_path())?;
         let target = self.target_path().to_owned();
         // Before any cell runs, not only when its outputs are saved.
         let notices = self.guard().check(&target)?;
@@ -175,7 +178,7 @@ impl Saver {
         let unchanged = from.revision().matches_name(&self.spec.revision);
         let mut survey = match &self.spec.output {
             Some(output) if unchanged => {
-                let (copied, notices) = file::copy(&from, output, self.guard())?;
+                let (copied, notices) = file::copy(&from, output.open_path(), self.guard())?;
                 self.record_save(&copied, true);
                 self.add_notices(notices);
                 copied
@@ -275,7 +278,7 @@ impl Saver {
     }
 
     fn target_path(&self) -> &Path {
-        self.spec.output.as_deref().unwrap_or(&self.spec.path)
+        self.spec.written_file().open_path()
     }
 
     /// Computes the notebook metadata to write for this kernel.
@@ -438,7 +441,7 @@ impl Saver {
         self.outcome.merged |= recorded.merged;
         let last = self.target.as_ref().map(|target| target.expected_revision);
         let last = last.filter(|_| self.outcome.saves > 0);
-        let path = self.spec.output.as_deref().unwrap_or(&self.spec.path);
+        let path = self.spec.written_file().open_path();
         self.history.record(path, &recorded, last);
         self.record_save(&recorded.survey, recorded.changed);
         if let Some(target) = &mut self.target {
@@ -522,7 +525,7 @@ impl Saver {
         if self.dirty
             && let Err(error) = self.save()
         {
-            self.outcome.failure = Some(error);
+            self.outcome.failure = Some(self.spec.with_display_path(error));
             // The report has the outputs of the save before, if its file is still there.
             let saved = file::survey(self.target_path()).ok();
             let revision = self.outcome.revision;
@@ -550,9 +553,7 @@ impl Saver {
         let style = &self.target.as_ref()?.style;
         self.store_artifact(|write| {
             write(b"{\"path\":")?;
-            write(&serde_json::to_vec(
-                &self.target_path().display().to_string(),
-            )?)?;
+            write(&serde_json::to_vec(&self.spec.written_file().to_text())?)?;
             write(b",\"cells\":[")?;
             for (at, &cell) in cells.iter().enumerate() {
                 let (planned, record) = (&self.spec.cells[cell], &self.cells[cell]);

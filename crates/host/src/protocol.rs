@@ -7,6 +7,7 @@ use cellwright_engine::kernels::SerializedSelection;
 use cellwright_execution::ExecutionRequest;
 use cellwright_kernel::KernelQuery;
 use cellwright_output::{Artifacts, ProjectTag, Retention};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 
 /// A request.
@@ -90,7 +91,7 @@ pub struct ExecuteParams {
     pub interaction: ReplyDetail,
     pub owner: String,
     /// Working directory of a new kernel.
-    pub cwd: PathBuf,
+    pub cwd: Directory,
     pub kernel: SerializedSelection,
     /// Whether to start with a fresh kernel.
     pub reset: bool,

@@ -87,7 +87,7 @@ fn peak_memory() -> u64 {
 
 fn context(supervisor: &str, dir: &std::path::Path) -> LaunchContext {
     LaunchContext {
-        cwd: dir.to_owned(),
+        cwd: dir.into(),
         supervisor: Supervisor {
             program: supervisor.into(),
             arguments: Vec::new(),

@@ -71,7 +71,7 @@ async fn main() {
     let env = std::env::vars_os().collect();
     let (start_timeout, interrupt_grace) = (Duration::from_mins(1), Duration::from_secs(2));
     let context = LaunchContext {
-        cwd: dir.path().to_owned(),
+        cwd: dir.path().into(),
         supervisor,
         staging: vec![dir.path().join("staged")],
         sockets: vec![dir.path().join("sockets")],

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use cellwright_output::{Sink, Stream, Traceback};
-use cellwright_stdext::LockExt;
+use cellwright_stdext::{Directory, LockExt};
 use serde_json::Value;
 
 use crate::error::KernelError;
@@ -97,7 +97,7 @@ pub struct Request {
     /// The source.
     pub code: String,
     /// The directory to run it in, if not the kernel's current one.
-    pub cwd: Option<PathBuf>,
+    pub cwd: Option<Directory>,
     /// Environment variables to set before it (`None`: to remove).
     pub env: Vec<(String, Option<String>)>,
     /// Directories to add to the module search path before it.

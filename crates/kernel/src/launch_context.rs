@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cellwright_stdext::Directory;
+
 use crate::process::Supervisor;
 
 /// Where a kernel starts, and the resources of the process that starts it.
@@ -11,7 +13,7 @@ use crate::process::Supervisor;
 #[derive(Clone, Debug)]
 pub struct LaunchContext {
     /// The working directory of the kernel.
-    pub cwd: PathBuf,
+    pub cwd: Directory,
     /// The program that ends the kernel when the owner exits.
     pub supervisor: Supervisor,
     /// Directories for the Python files that Cellwright puts into kernels; the first usable one is taken.

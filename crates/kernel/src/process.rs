@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use cellwright_stdext::Directory;
 use tokio::process::Child;
 use tracing::debug;
 
@@ -52,7 +53,7 @@ pub struct ChildCommand {
     /// The complete environment of the child, except `PWD`, which is `cwd`.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory.
-    pub cwd: PathBuf,
+    pub cwd: Directory,
 }
 
 /// The owner's ends of the child's channel and output pipes.
@@ -101,8 +102,9 @@ impl Supervised {
             .args(&command.arguments)
             .env_clear()
             .envs(command.env.iter().map(|(name, value)| (name, value)))
-            .env("PWD", &command.cwd)
-            .current_dir(&command.cwd)
+            .env("PWD", command.cwd.path())
+            // The child changes its directory before it starts the program, which closes the descriptor.
+            .current_dir(command.cwd.open_path())
             .stdin(Stdio::from(supervisor_end))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

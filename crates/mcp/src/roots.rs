@@ -1,19 +1,19 @@
 //! [`Roots`]: confines a client's paths to its roots, or to the directory in which the server was started.
 //!
-//! The system resolves a path from the root in one step (`openat2`), which fails if a link or `..` leads out of the root.
-//! The directory found is kept open, and the file is accessed through it. So a rename or a new link between check and use
-//! has no effect.
+//! Each root is held open. The system resolves a path from it in one step (`openat2`), which fails if a link or `..` leads out
+//! of the root. The directory found is held, too, and everything is accessed through it: files, lists of directories, working
+//! directories of kernels. So a rename or a new link between check and use has no effect.
 
 mod beneath;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_operations::file_path::FilePath;
-use cellwright_stdext::LockExt;
-use rustix::fs::AtFlags;
+use cellwright_stdext::{Directory, LockExt};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use self::beneath::{OpenTarget, open_beneath, real_path};
 
@@ -30,15 +30,14 @@ struct Root {
     given: PathBuf,
     /// The canonical path.
     real: PathBuf,
+    descriptor: Arc<OwnedFd>,
 }
 
-/// A path that leads into a root.
+/// The path of a file that leads into a root.
 #[derive(Debug)]
 pub struct ConfinedPath {
-    /// The path to open, which goes through `dir`, and the path to show.
+    /// The file in its directory, which is held.
     file: FilePath,
-    /// The open parent directory; `None` if the system has no `openat2`.
-    _dir: Option<OwnedFd>,
 }
 
 impl Roots {
@@ -52,10 +51,14 @@ impl Roots {
     /// Replaces the directories.
     pub fn set(&self, dirs: &[PathBuf]) {
         let root = |dir: &PathBuf| {
-            let real = dir.canonicalize().ok().filter(|path| path.is_dir())?;
+            let real = dir.canonicalize().ok()?;
             // `/` confines nothing: a client that starts the server there has not chosen a directory.
-            (real != Path::new("/")).then(|| Root {
+            if real == Path::new("/") {
+                return None;
+            }
+            Some(Root {
                 given: dir.clone(),
+                descriptor: Arc::new(open_root(&real)?),
                 real,
             })
         };
@@ -69,19 +72,51 @@ impl Roots {
         roots.iter().map(|root| root.real.clone()).collect()
     }
 
+    /// The roots. One that was deleted is opened again by its path.
+    fn current(&self) -> Vec<Root> {
+        let mut roots = self.0.lock_ignoring_poison();
+        for root in roots.iter_mut().filter(|root| root.is_deleted()) {
+            if let Some(descriptor) = open_root(&root.real) {
+                root.descriptor = Arc::new(descriptor);
+            }
+        }
+        roots.clone()
+    }
+
     /// Splits an absolute path into its root and the rest. The path may use the given or the canonical path of the root.
-    fn strip(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
-        let roots = self.0.lock_ignoring_poison();
-        roots.iter().find_map(|root| {
+    fn strip(&self, path: &Path) -> Option<(Root, PathBuf)> {
+        self.current().into_iter().find_map(|root| {
             let rest = path.strip_prefix(&root.real);
             let rest = rest.or_else(|_| path.strip_prefix(&root.given)).ok()?;
-            Some((root.real.clone(), rest.to_owned()))
+            let rest = rest.to_owned();
+            Some((root, rest))
         })
     }
 
     /// The root at which relative paths start.
     pub fn base(&self) -> Result<PathBuf, Failure> {
         self.paths().into_iter().next().ok_or_else(no_root)
+    }
+
+    /// The roots as directories.
+    pub fn directories(&self) -> Vec<Directory> {
+        let root = |root: Root| root.directory().ok();
+        self.current().into_iter().filter_map(root).collect()
+    }
+
+    /// The directory of the root at which relative paths start.
+    pub fn base_directory(&self) -> Result<Directory, Failure> {
+        let first = self.current().into_iter().next().ok_or_else(no_root)?;
+        Ok(first.directory()?)
+    }
+
+    /// The working directory of a session. A path into a root must not lead out of it; another path is that of a session of the
+    /// user, in the shared host.
+    pub fn session_directory(&self, path: &Path) -> Result<Directory, Failure> {
+        match self.strip(path) {
+            Some(_) => self.resolve_dir(&path.to_string_lossy()),
+            None => Ok(path.into()),
+        }
     }
 
     /// Resolves the path of a file. The file may be missing, its directory may not.
@@ -96,10 +131,10 @@ impl Roots {
             return found;
         }
         // `openat2` rejects every absolute link, also one that leads into the root. Resolve its target instead.
-        let real = root.join(&inside).canonicalize().ok();
+        let real = root.real.join(&inside).canonicalize().ok();
         let inside = real
             .as_deref()
-            .and_then(|real| real.strip_prefix(&root).ok());
+            .and_then(|real| real.strip_prefix(&root.real).ok());
         match inside.and_then(|inside| Some((inside.parent()?, inside.file_name()?))) {
             Some((parent, name)) => open_parent(given, &root, parent, Path::new(name), LINKS_MAX),
             None => found,
@@ -107,28 +142,25 @@ impl Roots {
     }
 
     /// Resolves the path of an existing directory.
-    pub fn resolve_dir(&self, given: &str) -> Result<PathBuf, Failure> {
+    pub fn resolve_dir(&self, given: &str) -> Result<Directory, Failure> {
         let (root, inside) = self.split_root(given)?;
-        let dir = open_beneath(&root, &inside, OpenTarget::Directory);
-        let dir = dir.map_err(|error| lookup_failure(given, error))?;
-        match &dir {
-            Some(fd) => {
-                real_path(fd).ok_or_else(|| rejected_path(given, "its real path is unknown"))
-            }
-            None => canonicalize_inside(given, &root, &root.join(&inside)),
+        let dir = open_beneath(&root.descriptor, &inside, OpenTarget::Directory);
+        if let Some(dir) = dir.map_err(|error| lookup_failure(given, error))? {
+            return hold(given, dir);
         }
+        let path = root.real.join(&inside);
+        Ok(canonicalize_inside(given, &root.real, &path)?.into())
     }
 
     /// Splits a path into the root that it leads into and the rest.
-    fn split_root(&self, given: &str) -> Result<(PathBuf, PathBuf), Failure> {
+    fn split_root(&self, given: &str) -> Result<(Root, PathBuf), Failure> {
         if given.is_empty() {
             return Err(rejected_path(given, "it is empty"));
         }
         if given.contains('\0') {
             return Err(rejected_path(given, "it contains a NUL character"));
         }
-        let roots = self.paths();
-        let Some(first) = roots.first() else {
+        let Some(first) = self.current().into_iter().next() else {
             return Err(no_root());
         };
         let path = Path::new(given);
@@ -139,19 +171,33 @@ impl Roots {
             return Err(rejected_path(given, "`~` is not allowed"));
         }
         if path.is_relative() {
-            return Ok((first.clone(), normal_components(path)));
+            return Ok((first, normal_components(path)));
         }
         let Some((root, rest)) = self.strip(path) else {
             let mut failure = rejected_path(given, "it leads out of the roots");
-            failure.hints.push(roots_hint(&roots).into());
+            failure.hints.push(roots_hint(&self.paths()).into());
             return Err(failure);
         };
         Ok((root, normal_components(&rest)))
     }
 }
 
+impl Root {
+    fn directory(&self) -> std::io::Result<Directory> {
+        if cfg!(target_os = "linux") {
+            Directory::hold(self.descriptor.try_clone()?, &self.real)
+        } else {
+            Ok(self.real.as_path().into())
+        }
+    }
+
+    fn is_deleted(&self) -> bool {
+        rustix::fs::fstat(&self.descriptor).is_ok_and(|found| found.st_nlink == 0)
+    }
+}
+
 impl ConfinedPath {
-    /// The file, valid while this value exists.
+    /// The file.
     pub fn file(&self) -> &FilePath {
         &self.file
     }
@@ -183,31 +229,27 @@ impl ConfinedPath {
 /// Opens the directory of a file and returns the path of the file in it.
 fn open_parent(
     given: &str,
-    root: &Path,
+    root: &Root,
     parent: &Path,
     name: &Path,
     links: usize,
 ) -> Result<ConfinedPath, Failure> {
-    let opened = open_beneath(root, parent, OpenTarget::Directory);
+    let opened = open_beneath(&root.descriptor, parent, OpenTarget::Directory);
     let opened = opened.map_err(|error| match error {
         rustix::io::Errno::NOENT => missing_directory(given, parent),
         error => lookup_failure(given, error),
     });
     let Some(dir) = opened? else {
-        let whole = root.join(parent).join(name);
-        let display_path = match canonicalize_inside(given, root, &whole) {
+        let whole = root.real.join(parent).join(name);
+        let display_path = match canonicalize_inside(given, &root.real, &whole) {
             Err(failure) if whole.symlink_metadata().is_ok() => return Err(failure),
             Ok(real) => real,
             // A file that does not exist yet: check its directory.
-            Err(_) => canonicalize_inside(given, root, &root.join(parent))?.join(name),
+            Err(_) => canonicalize_inside(given, &root.real, &root.real.join(parent))?.join(name),
         };
         return Ok(ConfinedPath {
             file: display_path.into(),
-            _dir: None,
         });
-    };
-    let Some(real) = real_path(&dir) else {
-        return Err(rejected_path(given, "its real path is unknown"));
     };
     let found = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let is_link = found.is_ok_and(|found| {
@@ -215,24 +257,41 @@ fn open_parent(
     });
     if is_link {
         // Resolve the target like any other path.
-        let opened = open_beneath(root, &parent.join(name), OpenTarget::Any);
+        let opened = open_beneath(&root.descriptor, &parent.join(name), OpenTarget::Any);
         let opened = opened.map_err(|error| lookup_failure(given, error))?;
         let target = opened.as_ref().and_then(real_path);
         let target = target.filter(|_| links > 0);
         let inside = target
             .as_deref()
-            .and_then(|target| target.strip_prefix(root).ok())
+            .and_then(|target| target.strip_prefix(&root.real).ok())
             .ok_or_else(|| rejected_path(given, "it is a link that leads out of the roots"))?;
         let (Some(parent), Some(name)) = (inside.parent(), inside.file_name()) else {
             return Err(rejected_path(given, "it names a directory, not a file"));
         };
         return open_parent(given, root, parent, Path::new(name), links - 1);
     }
-    let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
-    Ok(ConfinedPath {
-        file: FilePath::new(path.join(name), real.join(name)),
-        _dir: Some(dir),
-    })
+    let file = FilePath::in_directory(hold(given, dir)?, name.as_os_str());
+    Ok(ConfinedPath { file })
+}
+
+/// Holds a directory that was opened beneath a root.
+fn hold(given: &str, dir: OwnedFd) -> Result<Directory, Failure> {
+    let Some(real) = real_path(&dir) else {
+        return Err(rejected_path(given, "its real path is unknown"));
+    };
+    let held = Directory::hold(dir, real)?;
+    if held.current_path().is_none() {
+        return Err(lookup_failure(given, rustix::io::Errno::NOENT));
+    }
+    Ok(held)
+}
+
+/// Opens the directory of a root.
+fn open_root(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    let flags = flags | OFlags::PATH;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
 }
 
 /// Checks a path by name, for systems without `openat2`.

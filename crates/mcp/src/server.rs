@@ -1,5 +1,6 @@
 //! [`Server`]: the state that the connections of one or several clients share.
 
+mod notebooks;
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
 

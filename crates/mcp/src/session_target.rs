@@ -27,13 +27,13 @@ pub(super) struct SessionTarget {
 }
 
 impl SessionTarget {
-    /// The session of a notebook: its path below the first root.
+    /// The session of a notebook: its path below the first root. `path` has no links.
     pub(super) fn of_notebook(server: &Server, path: &Path) -> Self {
         let base = server.roots().base().unwrap_or_default();
         let inside = path.strip_prefix(&base).unwrap_or(path);
         Self {
             name: session_name(&inside.to_string_lossy()),
-            cwd: path.parent().map(|dir| canonical(dir.to_owned())),
+            cwd: path.parent().map(Path::to_owned),
         }
     }
 

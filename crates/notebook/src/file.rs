@@ -25,6 +25,7 @@ pub use guard::{GuardRequest, WriteGuard, WritePermit, WriteRefusal};
 pub use load::{
     has_notebook_extension, load, load_any_format, load_raw, load_with_notices, read_view,
 };
+pub use os::open;
 pub use record::{
     CellConflict, CellUpdate, CellUpdates, DetachedFiles, RecordReport, RecordRequest, Segment,
     copy, record,

@@ -21,10 +21,12 @@ pub use cellwright_execution::feed::{DisplayItem, FeedItem};
 pub use cellwright_execution::parameters::Parameter;
 pub use cellwright_execution::{
     CellEvent, CellOutputs, CellReport, CellSelection, Edit, ExecutionReport, ExecutionStatus,
+    FilePath,
 };
 pub use cellwright_host::kernel_host::KernelHost;
 pub use cellwright_kernel::python::Interpreter;
 pub use cellwright_kernel::{StopHandle, StopReason, StopSignal};
+pub use cellwright_stdext::Directory;
 
 pub use crate::eval::{EvalCell, EvalRequest, SessionRequest};
 pub use crate::kernel_specs::KernelSpecEntry;

@@ -1,7 +1,7 @@
 //! Runs a copy of a notebook and compares its outputs with the stored ones.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,7 @@ use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
-use cellwright_engine::kernels::{
-    KernelRequest, absolute_path, select_for_notebook, working_directory,
-};
+use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
 use cellwright_engine::settings::{Settings, describe_ignored_settings};
 use cellwright_execution::compare::{
     self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
@@ -29,8 +27,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::eval::cell_timeout;
+use super::eval::{absolute_file, cell_timeout};
 use crate::environment;
+use crate::file_path::FilePath;
 
 /// Tags of cells whose outputs are not compared.
 const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
@@ -41,7 +40,7 @@ const SESSION: &str = "check";
 /// A request of `check`.
 #[derive(Debug, Default)]
 pub struct CheckRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     /// Names of the rules that are switched off, so that what they ignore counts as a difference.
     pub exact: Vec<String>,
     /// Relative difference up to which numbers are equal; `None`: the setting `check.tolerance`.
@@ -138,12 +137,13 @@ pub fn check(
     engine: &Engine,
     execute: impl FnOnce(&ExecutionRequest, Arc<dyn KernelLauncher>) -> Result<ExecutionReport, Failure>,
 ) -> Result<CheckReport, Failure> {
-    let path = absolute_path(&request.path)?;
-    let cwd = match &request.cwd {
-        Some(given) => working_directory(Some(given))?,
-        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    let path = absolute_file(&request.path)?;
+    let directory = match &request.cwd {
+        Some(given) => working_directory(Some(given))?.into(),
+        None => path.directory(),
     };
-    let mut settings = engine.settings(&cwd)?;
+    let cwd = directory.path();
+    let mut settings = engine.settings(cwd)?;
     request.kernel.apply_to(&mut settings);
     settings.disable_prelude_unless_set();
     if !settings.eval.enabled {
@@ -153,10 +153,12 @@ pub fn check(
     }
     let tolerance = tolerance(request.tolerance.unwrap_or(settings.check.tolerance))?;
     let rules = rules(&request.exact)?.with_tolerance(tolerance);
-    let stored = file::survey(&path)?;
+    let survey =
+        |path: &FilePath| file::survey(path.open_path()).map_err(|error| path.failure(error));
+    let stored = survey(&path)?;
     let listing = Listing::from_survey(&stored);
     let dir = temporary::create_dir("cellwright-")?;
-    let copy = dir.path().join("checked.ipynb");
+    let copy = FilePath::from(dir.path().join("checked.ipynb"));
     let mut notices = Vec::from_iter(describe_ignored_settings(settings.entries()));
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
@@ -169,7 +171,7 @@ pub fn check(
         &mut notices,
     );
     let mut report = CheckReport {
-        path: path.display().to_string(),
+        path: path.to_text(),
         revision: stored.revision().to_string(),
         same: false,
         passed: false,
@@ -182,11 +184,12 @@ pub fn check(
     };
     if !execution.cells.is_empty() {
         let (chosen, notice) =
-            select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
+            select_for_notebook(engine, &settings, &request.kernel, &listing, cwd)?;
         report.notices.extend(notice);
         report
             .notices
             .extend(chosen.record_project_interpreter(engine));
+        let chosen = chosen.in_directory(directory.clone());
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),
             bridge: SharedBridge::default(),
@@ -194,7 +197,7 @@ pub fn check(
             modules: (&settings).into(),
         });
         let executed = execute(&execution, launch)?;
-        let fresh = file::survey(&copy)?;
+        let fresh = survey(&copy)?;
         report.status = executed.status;
         report.kernel.clone_from(&executed.kernel);
         report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
@@ -305,13 +308,13 @@ fn execution_request(
     settings: &Settings,
     listing: &Listing,
     stored: &Survey,
-    (path, copy): (&Path, &Path),
+    (path, copy): (&FilePath, &FilePath),
     timeout: Option<Duration>,
 ) -> ExecutionRequest {
     let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
     let spec = RunSpec {
-        path: path.to_owned(),
-        output: Some(copy.to_owned()),
+        path: path.clone(),
+        output: Some(copy.clone()),
         revision: stored.revision().to_string(),
         cells: PlannedCell::runnable(listing, (0..listing.count()).filter(is_code)),
         ..RunSpec::default()

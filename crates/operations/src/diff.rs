@@ -2,8 +2,6 @@
 
 mod side;
 
-use std::path::PathBuf;
-
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::json_schema::AnyJson;
 use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
@@ -13,6 +11,7 @@ use cellwright_notebook::{
     OutputDifference, Scope, append_cell, compare,
 };
 use cellwright_output::ByteSize;
+use cellwright_stdext::Directory;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +24,7 @@ pub struct DiffRequest {
     pub old: DiffSide,
     pub new: DiffSide,
     /// The directory in which git looks for revisions; `None`: the current directory.
-    pub git_dir: Option<PathBuf>,
+    pub git_dir: Option<Directory>,
     pub scope: Scope,
     /// Whether the text shows the content of outputs, instead of one line for each.
     pub output_text: bool,
@@ -184,7 +183,7 @@ impl DifferingCellCounts {
 
 /// Compares two notebooks.
 pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
-    let git_dir = request.git_dir.as_deref();
+    let git_dir = request.git_dir.as_ref();
     // The new one first: if its file is missing, git is not the reason.
     let (mut new, new_notices) = request.new.load(git_dir)?;
     let (old, old_notices) = request.old.load(git_dir)?;

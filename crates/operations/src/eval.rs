@@ -9,14 +9,16 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
-    KernelRequest, KernelSelection, SerializedSelection, working_directory,
+    KernelRequest, KernelSelection, SerializedSelection, absolute_path, working_directory,
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{CellRequest, ExecutionRequest, Stores};
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+use cellwright_stdext::Directory;
 
 use crate::environment;
+use crate::file_path::FilePath;
 
 /// Characters that the name of a session or an owner can have.
 const NAME_LIMIT: usize = 100;
@@ -27,8 +29,8 @@ pub struct EvalRequest {
     pub cells: Vec<EvalCell>,
     /// Time limit of each cell that sets none itself; `None`: the setting `eval.timeout`. Zero: no limit.
     pub timeout: Option<Duration>,
-    /// Working directory of the kernel.
-    pub cwd: Option<PathBuf>,
+    /// Working directory of the kernel, which may be held; `None`: the current directory.
+    pub cwd: Option<Directory>,
     /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
     pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
@@ -77,7 +79,7 @@ pub struct PreparedEval {
     names_cwd: bool,
     owner: String,
     reset: bool,
-    cwd: PathBuf,
+    cwd: Directory,
     project_dir: PathBuf,
     pub settings: Settings,
     pub notices: Vec<UserNotice>,
@@ -89,7 +91,8 @@ pub fn prepare(
     engine: &Engine,
     startup: &mut StartupTimer,
 ) -> Result<PreparedEval, Failure> {
-    let cwd = working_directory(request.cwd.as_deref())?;
+    let directory = kernel_directory(request.cwd.as_ref())?;
+    let cwd = directory.path().to_owned();
     let mut settings = engine.settings(&cwd)?;
     request.kernel.apply_to(&mut settings);
     startup.step("settings");
@@ -126,7 +129,8 @@ pub fn prepare(
         &mut execution,
         &mut notices,
     );
-    let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?;
+    let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?
+        .in_directory(directory.clone());
     startup.step("interpreter");
     let session = match request.session {
         SessionRequest::Settings => settings.eval.session.clone(),
@@ -145,13 +149,15 @@ pub fn prepare(
         session,
         names_cwd: request.session_dir.is_none() && request.cwd.is_some(),
         session_dir: match request.session_dir {
+            // The caller has resolved links, which may have changed since.
+            Some(dir) if directory.is_held() => dir,
             Some(dir) => canonical(dir),
             None => engine.project_dir(&cwd),
         },
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
         reset: request.reset,
         project_dir: project_dir(request.project_dir, &cwd),
-        cwd,
+        cwd: directory,
         settings,
         notices,
     })
@@ -163,7 +169,9 @@ impl PreparedEval {
         Stores {
             artifacts: engine
                 .artifacts_with_retention(&self.project_dir, &self.settings)
-                .map(|artifacts| artifacts.for_code_in(&canonical(self.cwd.clone()))),
+                .map(|artifacts| {
+                    artifacts.for_code_in(canonical_directory(self.cwd.clone()).path())
+                }),
             ..Stores::default()
         }
     }
@@ -184,7 +192,7 @@ impl PreparedEval {
             any_cwd: false,
             interaction: ReplyDetail::OutputOnly,
             owner: self.owner,
-            cwd: canonical(self.cwd),
+            cwd: canonical_directory(self.cwd),
             kernel: SerializedSelection::new(self.chosen, (&settings).into())
                 .map_err(io::Error::from)?,
             reset: self.reset,
@@ -193,6 +201,29 @@ impl PreparedEval {
         };
         Ok((params, settings, self.notices))
     }
+}
+
+/// The working directory of a kernel: that of the request, else the current directory.
+pub(super) fn kernel_directory(given: Option<&Directory>) -> Result<Directory, Failure> {
+    match given {
+        Some(held) if held.is_held() => Ok(held.clone()),
+        plain => Ok(working_directory(plain.map(Directory::path))?.into()),
+    }
+}
+
+/// The absolute path of a file that an argument names.
+pub(super) fn absolute_file(path: &FilePath) -> Result<FilePath, Failure> {
+    // Explains what to do if the current directory is gone.
+    absolute_path(path.open_path())?;
+    Ok(path.absolute()?)
+}
+
+/// A directory without links in its path. The path of a held one has none.
+pub(super) fn canonical_directory(directory: Directory) -> Directory {
+    if directory.is_held() {
+        return directory;
+    }
+    canonical(directory.path().to_owned()).into()
 }
 
 /// The directory whose project the full outputs belong to: that of the caller, or the working directory of the kernel

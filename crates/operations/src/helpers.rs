@@ -93,9 +93,12 @@ async fn query_kernel(
 ) -> Result<HelpersReport, Failure> {
     let stop = StopSignal::never().with_timeout(QUERY_TIMEOUT);
     let mut kernel = Runner::start(spec, launch, &stop).await?;
-    let context = KernelContext::new(None, CallContext::new("helpers", &spec.env, &launch.cwd));
+    let context = KernelContext::new(
+        None,
+        CallContext::new("helpers", &spec.env, launch.cwd.path()),
+    );
     let setup = context
-        .load_modules(&mut kernel, engine, &launch.cwd, &stop)
+        .load_modules(&mut kernel, engine, launch.cwd.path(), &stop)
         .await?;
     let reply = kernel.query(&KernelQuery::Helpers, &stop).await?;
     Box::new(kernel)

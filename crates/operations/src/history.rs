@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::table::Table;
+use crate::file_path::FilePath;
 
 /// Reads the cells that ran in a session, in order.
 pub struct Journal {
@@ -130,23 +131,30 @@ impl Journal {
     }
 
     /// Saves the cells as a notebook. An existing file is replaced only with `force`.
-    pub fn export(mut self, out: &Path, force: bool) -> Result<ExportReport, Failure> {
+    pub fn export(mut self, file: &FilePath, force: bool) -> Result<ExportReport, Failure> {
+        let (out, shown) = (file.open_path(), file.display_path().display());
         let write_failure = |error: std::io::Error| {
-            let message = format!("Could not write {}", out.display());
+            let message = format!("Could not write {shown}");
             let mut failure = Failure::new(Kind::BadFile, message);
             failure.causes.push(error.to_string());
             failure.hint("nothing was written")
         };
-        // Follows a link, and keeps the permissions of an existing file.
-        let target = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+        // Follows a link, and keeps the permissions of an existing file. In a held directory, links were followed before.
+        let (target, found) = if file.is_held() {
+            (out.to_owned(), out.symlink_metadata())
+        } else {
+            let target = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+            let found = target.metadata();
+            (target, found)
+        };
         let exists = out.symlink_metadata().is_ok();
-        let mode = match target.metadata() {
+        let mode = match found {
             Ok(found) if found.is_file() => found.permissions(),
             Ok(_) => return Err(write_failure(std::io::Error::other("it is not a file"))),
             Err(_) => Permissions::from_mode(0o644),
         };
         if exists && !force {
-            let failure = Failure::new(Kind::BadFile, format!("{} exists", out.display()));
+            let failure = Failure::new(Kind::BadFile, format!("{shown} exists"));
             return Err(failure.hint(hint![
                 "name another file, or replace it with ",
                 flag("force"),
@@ -157,21 +165,25 @@ impl Journal {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new()
+        let temporary = tempfile::Builder::new()
             .prefix(".cellwright-")
             .permissions(mode)
             .tempfile_in(dir)
             .map_err(write_failure)?;
-        let cells = write(&mut self, BufWriter::new(file.as_file()), write_failure)?;
-        file.as_file().sync_all().map_err(write_failure)?;
+        let cells = write(
+            &mut self,
+            BufWriter::new(temporary.as_file()),
+            write_failure,
+        )?;
+        temporary.as_file().sync_all().map_err(write_failure)?;
         let kept = if force {
-            file.persist(&target)
+            temporary.persist(&target)
         } else {
-            file.persist_noclobber(&target)
+            temporary.persist_noclobber(&target)
         };
         kept.map_err(|error| write_failure(error.error))?;
         Ok(ExportReport {
-            path: out.display().to_string(),
+            path: file.to_text(),
             total_cells: cells,
             lost: self.lost,
         })

@@ -57,8 +57,8 @@ struct KernelLocation {
 /// Asks the Jupyter servers of this user about a notebook.
 pub fn locate(path: &FilePath, engine: &Engine) -> Result<LocationReport, Failure> {
     if !path.open_path().exists() {
-        let path = path.display_path().to_owned();
-        return Err(NotebookError::NotFound { path }.into());
+        let missing = path.display_path().to_owned();
+        return Err(path.failure(NotebookError::NotFound { path: missing }));
     }
     if engine.open_notebooks.runtime_dir().is_none() {
         let message = "The runtime directory of Jupyter is unknown";

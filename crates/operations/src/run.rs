@@ -12,8 +12,7 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
-    KernelRequest, KernelSelection, SerializedSelection, absolute_path, select_for_notebook,
-    working_directory,
+    KernelRequest, KernelSelection, SerializedSelection, select_for_notebook, working_directory,
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
@@ -21,18 +20,23 @@ use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
 use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+use cellwright_stdext::Directory;
 
 use self::plan::RunPlan;
 pub(crate) use self::plan::tagged_cells;
-use super::eval::{canonical, cell_timeout, check_name, project_dir};
+use super::eval::{
+    absolute_file, canonical, canonical_directory, cell_timeout, check_name, kernel_directory,
+    project_dir,
+};
 use crate::environment;
+use crate::file_path::FilePath;
 use crate::parameters::ParameterSet;
 
 /// A request of `run`.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a request")]
 pub struct RunRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     /// Which cells run; with `stale` and `changed` a subset of them.
     pub selection: CellSelection,
     /// Only cells that are not fresh in the session.
@@ -46,7 +50,7 @@ pub struct RunRequest {
     /// The revision that the edits are based on.
     pub revision: Option<String>,
     /// The file to write instead of the notebook itself.
-    pub output: Option<PathBuf>,
+    pub output: Option<FilePath>,
     pub parameters: ParameterSet,
     /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
     pub timeout: Option<Duration>,
@@ -54,8 +58,8 @@ pub struct RunRequest {
     pub total_timeout: Option<Duration>,
     /// Whether cells run after one that failed.
     pub keep_going: bool,
-    /// Working directory; `None`: the directory of the notebook.
-    pub cwd: Option<PathBuf>,
+    /// Working directory, which may be held; `None`: the directory of the notebook.
+    pub cwd: Option<Directory>,
     /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
     pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
@@ -82,7 +86,7 @@ pub struct PreparedRun {
     pub chosen: Option<KernelSelection>,
     /// The duration of each cell in its last run, if it is known.
     pub durations: Vec<Option<Duration>>,
-    cwd: PathBuf,
+    cwd: Directory,
     project_dir: PathBuf,
     session: Option<String>,
     session_dir: PathBuf,
@@ -102,11 +106,12 @@ pub fn prepare(
     startup: &mut StartupTimer,
 ) -> Result<PreparedRun, Failure> {
     // Absolute, because the host has another working directory.
-    let path = absolute_path(&request.path)?;
-    let cwd = match &request.cwd {
-        Some(cwd) => working_directory(Some(cwd))?,
-        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    let path = absolute_file(&request.path)?;
+    let directory = match &request.cwd {
+        Some(cwd) => kernel_directory(Some(cwd))?,
+        None => path.directory(),
     };
+    let cwd = directory.path().to_owned();
     let mut settings = engine.settings(&cwd)?;
     request.kernel.apply_to(&mut settings);
     if request.session.is_none() || request.like_jupyter {
@@ -122,6 +127,8 @@ pub fn prepare(
         settings.entries(),
     ));
     let session_dir = match (&request.session_dir, &request.cwd) {
+        // The caller has resolved links, which may have changed since.
+        (Some(dir), _) if directory.is_held() => dir.clone(),
         (Some(dir), _) => canonical(dir.clone()),
         (None, Some(_)) => engine.project_dir(&cwd),
         (None, None) => {
@@ -150,15 +157,15 @@ pub fn prepare(
             select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
         notices.extend(chosen.record_project_interpreter(engine));
-        Some(chosen)
+        Some(chosen.in_directory(directory.clone()))
     };
     startup.step("notebook");
     Ok(PreparedRun {
-        durations: known_durations(&plan, &path, engine),
+        durations: known_durations(&plan, path.display_path(), engine),
         execution,
         chosen,
         project_dir: project_dir(request.project_dir, &cwd),
-        cwd,
+        cwd: directory,
         session: request.session,
         session_dir,
         expects_cwd: request.session_dir.is_none(),
@@ -201,7 +208,7 @@ impl PreparedRun {
             any_cwd: false,
             interaction: ReplyDetail::OutputOnly,
             owner: self.owner.clone(),
-            cwd: canonical(self.cwd.clone()),
+            cwd: canonical_directory(self.cwd.clone()),
             kernel: SerializedSelection::new(chosen, settings.into()).map_err(io::Error::from)?,
             reset: self.restart,
             artifacts: artifacts.as_ref().map(ArtifactStoreParams::new),
@@ -219,7 +226,9 @@ impl PreparedRun {
         Stores {
             artifacts: engine
                 .artifacts_with_retention(&self.project_dir, &self.settings)
-                .map(|artifacts| artifacts.for_code_in(&canonical(self.cwd.clone()))),
+                .map(|artifacts| {
+                    artifacts.for_code_in(canonical_directory(self.cwd.clone()).path())
+                }),
             baselines: engine.baselines.clone(),
             durations: engine.durations.clone(),
             guard: Some(Arc::new(engine.open_notebooks.clone())),
@@ -230,18 +239,18 @@ impl PreparedRun {
 fn execution_request(
     request: &RunRequest,
     plan: &RunPlan,
-    path: &Path,
+    path: &FilePath,
     settings: &Settings,
     timeout: Option<Duration>,
     engine: &Engine,
 ) -> Result<ExecutionRequest, Failure> {
     let max = settings.run.max_outputs;
     let spec = RunSpec {
-        path: path.to_owned(),
+        path: path.clone(),
         output: request
             .output
-            .as_deref()
-            .map(std::path::absolute)
+            .as_ref()
+            .map(FilePath::absolute)
             .transpose()?,
         revision: plan.revision.clone(),
         edits: plan.edits.clone(),

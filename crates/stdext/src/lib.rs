@@ -6,6 +6,7 @@
 //! * [`error_chain`] lists and formats the causes of an error.
 //! * [`LockExt`] locks a mutex whether or not a thread panicked while holding it.
 //! * [`private`] chooses, verifies and opens directories and files outside of the user's home.
+//! * [`Directory`] is found by its path, or held open so that it stays the same.
 //! * [`SpoolFile`] is an unnamed temporary file for data that exceeds its memory limit.
 //! * [`terminal_text`] shows control characters in text that a terminal receives.
 //! * [`regular_file`] opens a file without waiting for a pipe.
@@ -27,6 +28,7 @@
 //!
 //! This crate depends on no other crate of the workspace, does not print, and reads no environment variable but `TMPDIR` ([`private::temporary`]).
 
+mod directory;
 pub mod error_chain;
 pub mod hex;
 mod lock;
@@ -37,5 +39,6 @@ pub mod secret;
 mod spool_file;
 pub mod terminal_text;
 
+pub use directory::{Directory, DirectoryIdentity};
 pub use lock::LockExt;
 pub use spool_file::{SpoolFile, SpoolWriter, read_chunks, read_range};

@@ -101,7 +101,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
 fn execute(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     let input = NotebookInput::open(&args.path, console)?;
     let request = CheckRequest {
-        path: input.file().open_path().to_owned(),
+        path: input.file().open_path().into(),
         exact: args.exact.clone(),
         tolerance: args.tolerance,
         allow_errors: args.allow_errors,

@@ -144,7 +144,7 @@ impl EvalArgs {
         Ok(EvalRequest {
             cells,
             timeout: self.timeout,
-            cwd: self.cwd.clone(),
+            cwd: self.cwd.clone().map(Into::into),
             project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
             environment: self.env.request(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod ends;
+mod exchanged_dirs;
 mod files;
 mod forgery;
 mod http;

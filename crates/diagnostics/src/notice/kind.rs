@@ -73,6 +73,8 @@ pub enum NoticeKind {
 
     // Runs of notebooks.
     NothingToRun,
+    /// The directory of the notebook was moved while it ran; the notebook is in the moved directory.
+    NotebookMoved,
     /// Why the cells run that are not fresh.
     StaleCells,
     /// Cells before the selected ones have not run on the kernel, which ends with the run.

@@ -148,7 +148,7 @@ pub(super) fn select_kernelspec(
             interrupt_grace: super::interrupt_grace(settings),
         }),
         accepts: KernelMatch::Exact,
-        cwd: cwd.to_owned(),
+        cwd: cwd.into(),
         project_interpreter,
     })
 }
@@ -196,7 +196,7 @@ pub(super) fn select_existing(
             interrupt_grace: super::interrupt_grace(settings),
         }),
         accepts: KernelMatch::Exact,
-        cwd: cwd.to_owned(),
+        cwd: cwd.into(),
         project_interpreter: None,
     })
 }

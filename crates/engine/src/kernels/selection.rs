@@ -8,6 +8,7 @@ use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{KernelId, KernelSpec};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 
 use super::{jupyter, launch_context, named_interpreter, resolve_interpreter, runner_spec};
@@ -46,7 +47,7 @@ pub struct KernelSelection {
     /// Which other kernels of a session the command accepts.
     pub(super) accepts: KernelMatch,
     /// The working directory of the kernel.
-    pub(super) cwd: PathBuf,
+    pub(super) cwd: Directory,
     /// The interpreter that was found in the project, if the kernel uses it.
     pub(super) project_interpreter: Option<ProjectInterpreter>,
 }
@@ -106,7 +107,7 @@ impl KernelSelection {
                     } else {
                         KernelMatch::Any
                     },
-                    cwd: cwd.to_owned(),
+                    cwd: cwd.into(),
                 })
             }
             Backend::Jupyter => {
@@ -121,6 +122,12 @@ impl KernelSelection {
     /// else can fail before the code runs: the notice appears once.
     pub fn record_project_interpreter(&self, engine: &Engine) -> Option<UserNotice> {
         self.project_interpreter.as_ref()?.record_use(engine)
+    }
+
+    /// The same kernel in this working directory, which may be held.
+    #[must_use]
+    pub fn in_directory(self, cwd: Directory) -> Self {
+        Self { cwd, ..self }
     }
 
     /// The launcher of a command that owns its kernel.

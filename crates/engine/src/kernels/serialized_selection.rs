@@ -1,12 +1,12 @@
 //! [`SerializedSelection`]: the kernel that a command selected, in the form in which the command sends it to the host.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cellwright_kernel::backend::runner;
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{Kernel, KernelError, KernelId, KernelSpec, StopSignal};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -65,7 +65,7 @@ impl SerializedSelection {
     }
 
     /// Returns an error if the working directory cannot be used.
-    pub fn check_directory(&self, cwd: &Path) -> Result<(), KernelError> {
+    pub fn check_directory(&self, cwd: &Directory) -> Result<(), KernelError> {
         runner::check_directory(cwd)
     }
 
@@ -75,7 +75,7 @@ impl SerializedSelection {
         engine: &Arc<Engine>,
         bridge: &SharedBridge,
         session: &str,
-        cwd: &Path,
+        cwd: &Directory,
     ) -> Arc<dyn KernelLauncher> {
         Arc::new(TargetLauncher {
             spec: self.spec,
@@ -85,7 +85,7 @@ impl SerializedSelection {
                 session: session.to_owned(),
                 modules: self.modules,
             },
-            cwd: cwd.to_owned(),
+            cwd: cwd.clone(),
             launcher: OnceLock::new(),
         })
     }
@@ -95,7 +95,7 @@ impl SerializedSelection {
 struct TargetLauncher {
     spec: Box<RawValue>,
     setup: KernelSetup,
-    cwd: PathBuf,
+    cwd: Directory,
     /// `None`: the spec is invalid.
     launcher: OnceLock<Option<SessionLauncher>>,
 }

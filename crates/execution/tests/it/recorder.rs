@@ -1,6 +1,6 @@
 //! The recorder renders outputs in the layout of the file and saves them, including late output and display updates.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use cellwright_execution::{
@@ -34,7 +34,7 @@ impl RecorderFixture {
             source: "x".to_owned(),
         };
         let spec = RunSpec {
-            path,
+            path: path.into(),
             revision: Revision::compute(text.as_bytes()).to_string(),
             cells: (0..count).map(cell).collect(),
             ..RunSpec::default()
@@ -68,8 +68,8 @@ impl RecorderFixture {
         serde_json::from_slice(&std::fs::read(artifact.path()).unwrap()).unwrap()
     }
 
-    fn path(&self) -> &PathBuf {
-        self.spec.output.as_ref().unwrap_or(&self.spec.path)
+    fn path(&self) -> &Path {
+        self.spec.written_file().display_path()
     }
 
     fn text(&self) -> String {
@@ -262,7 +262,7 @@ fn edits_and_copies_are_written_when_no_cell_runs() {
     assert_eq!(outcome.revision, Some(revision));
     fixture.spec.edits.clear();
     fixture.spec.revision = revision.to_string();
-    fixture.spec.output = Some(fixture.dir.path().join("b.ipynb"));
+    fixture.spec.output = Some(fixture.dir.path().join("b.ipynb").into());
     let outcome = fixture.start_recorder().finish();
     assert_eq!(outcome.saves, 1);
     assert_eq!(outcome.revision, Some(revision));

@@ -52,9 +52,9 @@ impl KernelStarts {
             let text = format!(
                 "the kernel of session `{name}` runs in {}, not in {}",
                 cwd.display(),
-                params.cwd.display()
+                params.cwd.path().display()
             );
-            (*cwd != params.cwd).then(|| UserNotice::new(NoticeKind::KernelOtherCwd, text))
+            (*cwd != params.cwd.path()).then(|| UserNotice::new(NoticeKind::KernelOtherCwd, text))
         };
         let other_cwd = params.expects_cwd.then(other_cwd).flatten();
         let requested = &params.request.env;

@@ -28,7 +28,12 @@ impl NotebookHistories {
             return;
         }
         // The cells of a copy belong to the copy.
-        let path = canonical(spec.output.as_ref().unwrap_or(&spec.path));
+        let file = spec.written_file();
+        let path = if file.is_held() {
+            file.display_path().to_owned()
+        } else {
+            canonical(file.display_path())
+        };
         let mut all = self.0.lock_ignoring_poison();
         let known = all
             .iter()

@@ -44,11 +44,11 @@ enum WaitEnd {
 impl HostService {
     pub(super) async fn execute(
         &self,
-        params: ExecuteParams,
+        mut params: ExecuteParams,
         channel: &mut ReplyChannel<'_>,
     ) -> Result<(), FrameError> {
         let (stop_handle, stop) = StopSignal::new();
-        let named = match self.check(&params) {
+        let named = match open_directories(&mut params).and_then(|()| self.check(&params)) {
             Ok(named) => named,
             Err(failure) => return channel.send(final_reply(Err(failure))).await,
         };
@@ -57,7 +57,7 @@ impl HostService {
             artifacts: params
                 .artifacts
                 .as_ref()
-                .map(|store| store.artifacts().for_code_in(&params.cwd)),
+                .map(|store| store.artifacts().for_code_in(params.cwd.path())),
             baselines: self.engine.baselines.clone(),
             durations: self.engine.durations.clone(),
             guard: params.request.notebook.as_ref().map(|spec| {
@@ -379,13 +379,13 @@ impl HostService {
             check_accepted(&found, params)?;
             return Ok(existing(&found));
         }
-        let dir = params.session_dir.as_ref().unwrap_or(&params.cwd);
+        let dir = params.session_dir.as_deref().unwrap_or(params.cwd.path());
         let sessions = self.sessions.list();
         let named = || sessions.iter().filter(|report| report.key.name == session);
         let accepts =
             |report: &&SessionReport| params.kernel.accepts.matches(kernel, &report.key.kernel);
         let here = named()
-            .filter(|report| report.key.cwd == *dir)
+            .filter(|report| report.key.cwd == dir)
             .filter(accepts)
             // A request without a kernel uses the existing one.
             .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
@@ -410,7 +410,7 @@ impl HostService {
         });
         let key = SessionKey {
             name: session.to_owned(),
-            cwd: dir.clone(),
+            cwd: dir.to_owned(),
             kernel: kernel.clone(),
         };
         Ok(NamedSession { key, notice })
@@ -428,7 +428,7 @@ impl HostService {
         let histories = Arc::clone(&self.histories);
         let spec = params.request.notebook.clone();
         let starts = Arc::clone(&self.kernel_starts);
-        let (kernel, cwd) = (params.kernel.clone(), params.cwd.clone());
+        let (kernel, cwd) = (params.kernel.clone(), params.cwd.path().to_owned());
         Box::new(move |session, report| {
             if let Some(session) = session {
                 if report.kernel.as_ref().is_some_and(|kernel| kernel.is_new) {
@@ -460,6 +460,22 @@ fn check_accepted(session: &SessionReport, params: &ExecuteParams) -> Result<(),
         return Ok(());
     };
     Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"))
+}
+
+/// Opens the directories that the client has checked, and holds them as long as the run needs them.
+fn open_directories(params: &mut ExecuteParams) -> Result<(), Failure> {
+    let opened = params.cwd.open();
+    let opened = opened.map_err(|error| (params.cwd.path().to_owned(), error));
+    let opened = opened.and_then(|()| match &mut params.request.notebook {
+        Some(spec) => spec.open_directories(),
+        None => Ok(()),
+    });
+    opened.map_err(|(path, error)| {
+        let message = format!("Could not open the directory {}", path.display());
+        let mut failure = Failure::new(Kind::BadFile, message);
+        failure.causes.push(error.to_string());
+        failure.hint("nothing ran and nothing was written; run it again")
+    })
 }
 
 /// Returns the next item of a run; `None` when the run has ended and all items are sent. Cancel-safe.

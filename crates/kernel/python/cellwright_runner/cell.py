@@ -554,6 +554,21 @@ def _exit_forked_child(status, exit_code):
     _real_exit((exit_code or 0) & 255 if status == "ok" else 1)
 
 
+def _change_directory(path, identity):
+    """Change to a directory. With an identity (device and inode), the path must still lead to it."""
+    if identity is None:
+        os.chdir(path)
+        return
+    fd = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
+    try:
+        found = os.fstat(fd)
+        if [found.st_dev, found.st_ino] != list(identity):
+            raise OSError("another directory has replaced {}".format(path))
+        os.fchdir(fd)
+    finally:
+        os.close(fd)
+
+
 def apply_context(request):
     """Apply the request's environment, module path, script name and working directory."""
     for name, value in (request.get("env") or {}).items():
@@ -577,7 +592,7 @@ def apply_context(request):
         if directory not in sys.path[:1]:
             sys.path.insert(0, directory)
     if request.get("cwd"):
-        os.chdir(request["cwd"])
+        _change_directory(request["cwd"], request.get("cwd_identity"))
         # A shell that started the interpreter set PWD, and programs rely on it.
         if "PWD" in os.environ:
             os.environ["PWD"] = request["cwd"]

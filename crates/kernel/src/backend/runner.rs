@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use cellwright_output::{Event, Sink};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -563,18 +564,19 @@ async fn grace_elapsed(stopped: Option<(StopReason, Instant)>, stop: &StopSignal
 }
 
 /// Checks that a kernel can be started in this directory.
-pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
+pub fn check_directory(cwd: &Directory) -> Result<(), KernelError> {
     use rustix::fs::{Access, access};
 
-    let problem = match cwd.metadata() {
+    let path = cwd.open_path();
+    let problem = match path.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist",
         Err(_) => "is not accessible",
         Ok(found) if !found.is_dir() => "is not a directory",
-        Ok(_) if access(cwd, Access::EXEC_OK).is_err() => "cannot be entered (no permission)",
+        Ok(_) if access(&path, Access::EXEC_OK).is_err() => "cannot be entered (no permission)",
         Ok(_) => return Ok(()),
     };
     Err(KernelError::BadDirectory {
-        path: cwd.to_owned(),
+        path: cwd.path().to_owned(),
         problem,
     })
 }

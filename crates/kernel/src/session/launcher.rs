@@ -108,7 +108,7 @@ impl KernelLauncher for SpecLauncher {
         let context = Arc::clone(&self.context);
         Box::pin(async move {
             check_directory(&context.cwd)?;
-            let pwd = context.cwd.to_str();
+            let pwd = context.cwd.path().to_str();
             let pwd = pwd.map(|pwd| ("PWD".to_owned(), Some(pwd.to_owned())));
             let request = Request {
                 cwd: Some(context.cwd.clone()),

@@ -13,6 +13,7 @@ use cellwright_kernel::{
     StopSignal, TimeLimit,
 };
 use cellwright_output::Data;
+use cellwright_stdext::Directory;
 
 use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_code, run_request};
 
@@ -120,6 +121,7 @@ contract![
         a_dead_kernel_rejects_the_next_cell,
         fifty_megabytes_arrive_completely,
         working_directory_and_environment_can_be_set,
+        a_working_directory_that_was_replaced_is_not_entered,
         exiting_is_an_exception_that_ends_only_the_cell,
         unusual_code_runs,
         children_of_a_kernel_end_with_it,
@@ -493,6 +495,31 @@ async fn fifty_megabytes_arrive_completely(mut fixture: KernelFixture) {
     assert!(recorded.stdout() == expected.as_bytes());
 }
 
+async fn a_working_directory_that_was_replaced_is_not_entered(mut fixture: KernelFixture) {
+    let dir = fixture.dir.path().canonicalize().unwrap();
+    let (sub, other) = (dir.join("sub"), dir.join("other"));
+    std::fs::create_dir(&sub).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let descriptor = std::fs::File::open(&sub).unwrap().into();
+    let mut request = Request::new("import os\nprint(os.getcwd())");
+    request.cwd = Some(Directory::hold(descriptor, &sub).unwrap());
+    let never = StopSignal::never();
+    let (recorded, _) = run_request(fixture.kernel.as_mut(), &request, &never).await;
+    assert_eq!(recorded.summary(), format!("out:\"{}\\n\"", sub.display()));
+    std::fs::rename(&sub, dir.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&other, &sub).unwrap();
+    let (recorded, outcome) = run_request(fixture.kernel.as_mut(), &request, &never).await;
+    let is_completed = |outcome: &Outcome| outcome.ending == Ending::Completed;
+    assert!(!outcome.as_ref().is_ok_and(is_completed), "{outcome:?}");
+    assert_eq!(recorded.stdout(), b"");
+    // The code has not run, and the kernel is where it was.
+    let recorded = fixture.output_of("print(os.getcwd())").await;
+    assert_eq!(
+        recorded,
+        format!("out:\"{}\\n\"", dir.join("moved").display())
+    );
+}
+
 async fn working_directory_and_environment_can_be_set(mut fixture: KernelFixture) {
     let sub: PathBuf = fixture.dir.path().canonicalize().unwrap().join("sub");
     std::fs::create_dir(&sub).unwrap();
@@ -500,7 +527,7 @@ async fn working_directory_and_environment_can_be_set(mut fixture: KernelFixture
     let mut request = Request::new(
         "import os, sys, neighbour\nprint(os.getcwd(), os.environ['A'], os.environ.get('B'), neighbour.value)",
     );
-    request.cwd = Some(sub.clone());
+    request.cwd = Some(sub.clone().into());
     request.env = vec![
         ("A".into(), Some("1".into())),
         ("B".into(), Some("2".into())),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellwright_kernel::process::{
     ChildCommand, ChildPipes, Exit, StartError, Supervised, Supervisor,
 };
+use cellwright_stdext::Directory;
 
 use rustix::process::Signal;
 
@@ -61,6 +62,27 @@ async fn exit_codes_and_signals_are_reported() {
             signal: Some(11)
         }
     );
+}
+
+#[tokio::test]
+async fn a_child_starts_in_the_directory_that_is_held() {
+    let base = tempfile::tempdir().unwrap();
+    let base = base.path().canonicalize().unwrap();
+    for dir in ["held", "other"] {
+        std::fs::create_dir(base.join(dir)).unwrap();
+    }
+    let descriptor = std::fs::File::open(base.join("held")).unwrap().into();
+    let cwd = Directory::hold(descriptor, base.join("held")).unwrap();
+    std::fs::rename(base.join("held"), base.join("moved")).unwrap();
+    std::os::unix::fs::symlink(base.join("other"), base.join("held")).unwrap();
+    let command = ChildCommand {
+        cwd,
+        ..shell("pwd -P")
+    };
+    let (mut child, mut pipes) = Supervised::start(&supervisor(), &command).await.unwrap();
+    let line = first_line(&mut pipes).await;
+    assert_eq!(Path::new(&line), base.join("moved"));
+    child.wait().await;
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ pub(crate) fn python() -> PathBuf {
 /// Starts kernels in `cwd`.
 pub(crate) fn launch_context(cwd: &Path) -> LaunchContext {
     LaunchContext {
-        cwd: cwd.to_owned(),
+        cwd: cwd.into(),
         supervisor: supervisor(),
         // Shared by all tests, as by all kernels of a user.
         staging: vec![Path::new(env!("CARGO_TARGET_TMPDIR")).join("runner")],

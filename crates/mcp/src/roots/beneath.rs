@@ -1,4 +1,4 @@
-//! Opens a path without leaving a directory, with `openat2` of Linux.
+//! Opens a path without leaving a directory: with `openat2` of Linux, or, where that is not available, component by component.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -14,43 +14,33 @@ pub(super) enum OpenTarget {
     Any,
 }
 
-/// Opens a path relative to a root. An error if any part of it leads out of the root; `None` if the system cannot check
-/// that in one step.
+/// Opens a path relative to a root. An error if any part of it leads out of the root; `None` if the system has no descriptors
+/// that name files.
 #[cfg(target_os = "linux")]
 pub(super) fn open_beneath(
-    root: &Path,
+    root: &OwnedFd,
     inside: &Path,
     target: OpenTarget,
 ) -> Result<Option<OwnedFd>, Errno> {
-    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    use rustix::fs::{Mode, ResolveFlags};
 
-    let root = match std::fs::File::open(root) {
-        Ok(root) => root,
-        Err(error) => {
-            let code = error.raw_os_error().unwrap_or_default();
-            return Err(Errno::from_raw_os_error(code));
-        }
-    };
-    let inside = if inside.as_os_str().is_empty() {
+    let path = if inside.as_os_str().is_empty() {
         Path::new(".")
     } else {
         inside
     };
-    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-    if target == OpenTarget::Directory {
-        flags |= OFlags::DIRECTORY;
-    }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(&root, inside, flags, Mode::empty(), resolve) {
+    match rustix::fs::openat2(root, path, walk::flags(target), Mode::empty(), resolve) {
         Ok(fd) => Ok(Some(fd)),
-        Err(Errno::NOSYS) => Ok(None),
+        // Older systems do not have the call, and some containers forbid it.
+        Err(Errno::NOSYS | Errno::PERM) => walk::open_by_component(root, inside, target).map(Some),
         Err(error) => Err(error),
     }
 }
 
-/// Other systems have no `openat2`.
+/// Other systems have no path for an open directory.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn open_beneath(_: &Path, _: &Path, _: OpenTarget) -> Result<Option<OwnedFd>, Errno> {
+pub(super) fn open_beneath(_: &OwnedFd, _: &Path, _: OpenTarget) -> Result<Option<OwnedFd>, Errno> {
     Ok(None)
 }
 
@@ -59,4 +49,165 @@ pub(super) fn real_path(fd: &OwnedFd) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
 
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
+#[cfg(target_os = "linux")]
+mod walk {
+    use std::collections::VecDeque;
+    use std::ffi::{OsStr, OsString};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::ffi::OsStringExt;
+    use std::path::{Component, Path, PathBuf};
+
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+    use rustix::io::Errno;
+
+    use super::OpenTarget;
+
+    /// How many links a path may have, as in Linux.
+    const LINKS_MAX: usize = 40;
+
+    pub(super) fn flags(target: OpenTarget) -> OFlags {
+        match target {
+            OpenTarget::Directory => OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY,
+            OpenTarget::Any => OFlags::PATH | OFlags::CLOEXEC,
+        }
+    }
+
+    /// Opens each component in the directory before it, without following links: their targets are opened in the same way.
+    pub(super) fn open_by_component(
+        root: &OwnedFd,
+        inside: &Path,
+        target: OpenTarget,
+    ) -> Result<OwnedFd, Errno> {
+        // The directories from the root to the current one, which `..` in a link leaves.
+        let mut opened = vec![root.try_clone().map_err(|_| Errno::MFILE)?];
+        let mut rest: VecDeque<OsString> = components(inside)?;
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            let Some(dir) = opened.last() else {
+                return Err(Errno::XDEV);
+            };
+            if name == OsStr::new("..") {
+                opened.pop();
+                if opened.is_empty() {
+                    return Err(Errno::XDEV);
+                }
+                continue;
+            }
+            let fd = rustix::fs::openat(
+                dir,
+                &name,
+                OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            let found = rustix::fs::statat(&fd, "", AtFlags::EMPTY_PATH)?;
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Symlink => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(Errno::LOOP);
+                    }
+                    let link = rustix::fs::readlinkat(&fd, "", Vec::new())?;
+                    let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
+                    for part in components(&link)?.into_iter().rev() {
+                        rest.push_front(part);
+                    }
+                }
+                FileType::Directory => opened.push(fd),
+                _ if !rest.is_empty() || target == OpenTarget::Directory => {
+                    return Err(Errno::NOTDIR);
+                }
+                _ => return Ok(fd),
+            }
+        }
+        opened.pop().ok_or(Errno::XDEV)
+    }
+
+    /// The components of a relative path. An absolute one leads out of the root.
+    fn components(path: &Path) -> Result<VecDeque<OsString>, Errno> {
+        let component = |part: Component<'_>| match part {
+            Component::Normal(name) => Some(Ok(name.to_owned())),
+            Component::ParentDir => Some(Ok("..".into())),
+            Component::CurDir => None,
+            Component::RootDir | Component::Prefix(_) => Some(Err(Errno::XDEV)),
+        };
+        path.components().filter_map(component).collect()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::fs;
+        use std::os::unix::fs::symlink;
+
+        use super::super::{open_beneath, real_path};
+        use super::*;
+
+        #[test]
+        fn both_ways_to_open_a_path_find_the_same() {
+            let base = tempfile::tempdir().unwrap();
+            let base = base.path().canonicalize().unwrap();
+            let root = base.join("root");
+            fs::create_dir_all(root.join("sub/deep")).unwrap();
+            fs::create_dir(base.join("outside")).unwrap();
+            for file in ["root/a", "root/sub/b", "outside/a"] {
+                fs::write(base.join(file), file).unwrap();
+            }
+            let links = [
+                ("alias", "sub"),
+                ("sub/up", "../a"),
+                ("sub/deep/top", "../.."),
+                ("sub/deep/out", "../../.."),
+                ("absolute", root.to_str().unwrap()),
+                ("out", "../outside/a"),
+                ("door", "../outside"),
+                ("loop", "loop"),
+                ("dangling", "nothing"),
+            ];
+            for (name, target) in links {
+                symlink(target, root.join(name)).unwrap();
+            }
+            let fd = OwnedFd::from(fs::File::open(&root).unwrap());
+            for path in [
+                "",
+                ".",
+                "a",
+                "sub",
+                "sub/b",
+                "alias/b",
+                "sub/up",
+                "sub/deep/top/a",
+                "sub/deep/out",
+                "sub/deep/out/outside/a",
+                "absolute/a",
+                "out",
+                "door/a",
+                "door",
+                "loop",
+                "dangling",
+                "a/b",
+                "nothing",
+                "..",
+                "sub/../..",
+                "alias/deep/top/alias/up",
+            ] {
+                for target in [OpenTarget::Directory, OpenTarget::Any] {
+                    let show = |found: Result<OwnedFd, Errno>| {
+                        found
+                            .map(|fd| real_path(&fd).unwrap())
+                            .map_err(|error| match error {
+                                Errno::XDEV | Errno::LOOP => "leads out",
+                                Errno::NOENT => "missing",
+                                Errno::NOTDIR => "not a directory",
+                                _ => "other",
+                            })
+                    };
+                    let path = Path::new(path);
+                    let by_call = open_beneath(&fd, path, target).map(Option::unwrap);
+                    let by_component = open_by_component(&fd, path, target);
+                    assert_eq!(show(by_component), show(by_call), "{}", path.display());
+                }
+            }
+        }
+    }
 }

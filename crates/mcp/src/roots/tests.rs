@@ -84,9 +84,9 @@ fn a_file_inside_is_found_by_any_path() {
         fs::read_to_string(fixture.root.join("sub/new.ipynb")).unwrap(),
         "made"
     );
-    assert_eq!(fixture.roots.resolve_dir(".").unwrap(), fixture.root);
+    assert_eq!(fixture.roots.resolve_dir(".").unwrap().path(), fixture.root);
     assert_eq!(
-        fixture.roots.resolve_dir("alias").unwrap(),
+        fixture.roots.resolve_dir("alias").unwrap().path(),
         fixture.root.join("sub")
     );
 }
@@ -156,7 +156,7 @@ fn paths_out_of_the_roots_are_rejected() {
         assert!(opened.is_err(), "{path}: {opened:?}");
         // The same path as a directory must not lead out either.
         if let Ok(dir) = fixture.roots.resolve_dir(path) {
-            assert!(dir.starts_with(&fixture.root), "{path}: {dir:?}");
+            assert!(dir.path().starts_with(&fixture.root), "{path}: {dir:?}");
         }
     }
     let nowhere = Roots::new(&[PathBuf::from("/")]);
@@ -193,6 +193,43 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
         over.store(true, Ordering::Relaxed);
         assert!(found > 0);
     });
+}
+
+#[test]
+fn a_directory_that_was_resolved_stays_the_same() {
+    let fixture = fixture();
+    let dir = fixture.roots.resolve_dir("sub").unwrap();
+    let by_session = fixture.root.join("sub");
+    let session = fixture.roots.session_directory(&by_session).unwrap();
+    fs::rename(fixture.root.join("sub"), fixture.root.join("moved")).unwrap();
+    symlink(fixture.outside.join("sub"), fixture.root.join("sub")).unwrap();
+    fs::write(fixture.root.join("moved/new"), "").unwrap();
+    for dir in [dir, session] {
+        assert!(dir.open_path().join("new").exists());
+        assert_eq!(dir.path(), fixture.root.join("sub"));
+    }
+    // A session inside the roots cannot start outside; one of the user elsewhere can.
+    fixture.roots.session_directory(&by_session).unwrap_err();
+    let elsewhere = fixture.roots.session_directory(&fixture.outside).unwrap();
+    assert_eq!(elsewhere, fixture.outside.into());
+}
+
+#[test]
+fn a_root_is_held_and_opened_again_after_it_was_deleted() {
+    let fixture = fixture();
+    let base = fixture.root.parent().unwrap();
+    fs::rename(&fixture.root, base.join("moved")).unwrap();
+    symlink(&fixture.outside, &fixture.root).unwrap();
+    let place = fixture.roots.resolve_file("a.ipynb").unwrap();
+    assert_eq!(fs::read_to_string(place.path()).unwrap(), "inside");
+    assert_eq!(place.display_path(), base.join("moved/a.ipynb"));
+    fs::remove_dir_all(base.join("moved")).unwrap();
+    fixture.roots.resolve_file("a.ipynb").unwrap_err();
+    fs::remove_file(&fixture.root).unwrap();
+    fs::create_dir(&fixture.root).unwrap();
+    fs::write(fixture.root.join("a.ipynb"), "again").unwrap();
+    let place = fixture.roots.resolve_file("a.ipynb").unwrap();
+    assert_eq!(fs::read_to_string(place.path()).unwrap(), "again");
 }
 
 #[test]

@@ -3,8 +3,6 @@
 //! `notebook:///path/to/a.ipynb` is the text of a notebook, with an optional selector as in `read`; `artifact://7` and
 //! `artifact://7:1-40` are full outputs; `kernel://1` is the state of a session.
 
-use std::path::{Path, PathBuf};
-
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_host::reply::SessionInfo;
 use cellwright_notebook::select::{self, Selector};
@@ -20,13 +18,8 @@ use crate::content::failure_document;
 use crate::images::encode_base64;
 use crate::roots::{ConfinedPath, file_uri, percent_decode};
 use crate::server::Server;
+use crate::server::notebooks;
 use crate::wording;
-
-/// Maximum number of notebooks in a list.
-const LISTED_NOTEBOOKS_MAX: usize = 200;
-
-/// Maximum depth below a root at which notebooks are searched for.
-const SEARCH_DEPTH_MAX: usize = 4;
 
 /// Maximum number of artifacts in a list, newest first.
 const LISTED_ARTIFACTS_MAX: usize = 50;
@@ -78,8 +71,8 @@ pub(crate) fn not_found_error(uri: &str, failure: &Failure) -> ErrorData {
 /// Lists the resources.
 pub(crate) async fn list(server: &Server) -> Vec<Resource> {
     let mut all = Vec::new();
-    let roots = server.roots().paths();
-    let found = tokio::task::spawn_blocking(move || find_notebooks(&roots)).await;
+    let roots = server.roots().clone();
+    let found = tokio::task::spawn_blocking(move || notebooks::find(&roots.directories())).await;
     for path in found.unwrap_or_default() {
         let uri = file_uri(&path).replacen("file://", "notebook://", 1);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -274,41 +267,4 @@ fn check_size(bytes: u64, hint: &str) -> Result<(), Failure> {
         cellwright_output::ByteSize(bytes)
     );
     Err(Failure::new(Kind::BadArguments, message).hint(hint.to_owned()))
-}
-
-/// Finds the notebooks below these directories, sorted by path.
-fn find_notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for root in roots {
-        collect_notebooks(root, SEARCH_DEPTH_MAX, &mut found);
-    }
-    found.sort();
-    found
-}
-
-fn collect_notebooks(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // A directory that cannot be read counts as empty.
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut subdirs = Vec::new();
-    for entry in entries {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        // Environments and dependencies contain notebooks that are not the user's.
-        if name.starts_with(['.', '_']) || matches!(&*name, "node_modules" | "venv" | "target") {
-            continue;
-        }
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_dir() && depth > 1 {
-            subdirs.push(entry.path());
-        } else if kind.is_file() && name.ends_with(".ipynb") && found.len() < LISTED_NOTEBOOKS_MAX {
-            found.push(entry.path());
-        }
-    }
-    for dir in subdirs {
-        if found.len() < LISTED_NOTEBOOKS_MAX {
-            collect_notebooks(&dir, depth - 1, found);
-        }
-    }
 }

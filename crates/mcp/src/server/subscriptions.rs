@@ -166,7 +166,9 @@ async fn fingerprint(server: &Server, uri: &str) -> String {
     match ResourceId::parse(uri) {
         Ok(ResourceId::Notebook(path)) => {
             let place = resources::resolve_notebook(server, &path).map(|(place, _)| place);
-            let found = place.ok().and_then(|place| place.path().metadata().ok());
+            let found = place
+                .ok()
+                .and_then(|place| place.path().symlink_metadata().ok());
             found.map_or_else(
                 || "none".to_owned(),
                 |found| {

@@ -18,8 +18,8 @@ pub(super) fn diff(
 ) -> Result<Reply, Failure> {
     let report = compare_notebooks(&DiffRequest {
         old: old_side(server, old, new)?,
-        new: DiffSide::Name(new.display_path().into()),
-        git_dir: Some(server.roots().base()?),
+        new: DiffSide::File(new.file().clone()),
+        git_dir: Some(server.roots().base_directory()?),
         scope: Scope::All,
         output_text: shows_outputs,
     })?;
@@ -41,12 +41,12 @@ fn old_side(server: &Server, given: &str, new: &ConfinedPath) -> Result<DiffSide
     let found = roots.resolve_file(given).ok();
     let found = found.filter(|place| place.path().symlink_metadata().is_ok());
     if let Some(place) = found {
-        return Ok(DiffSide::Name(place.display_path().into()));
+        return Ok(DiffSide::File(place.file().clone()));
     }
     let Some((revision, path)) = given.split_once(':') else {
         return Ok(DiffSide::Revision {
             revision: given.to_owned(),
-            path: new.display_path().to_owned(),
+            path: new.file().clone(),
         });
     };
     let place = roots.resolve_file(path)?;

@@ -150,8 +150,8 @@ fn prepare(
     let is_any_cwd = given.cwd.is_none() && session_cwd.is_none();
     let cwd = match (&given.cwd, session_cwd) {
         (Some(cwd), _) => server.roots().resolve_dir(cwd)?,
-        (None, Some(cwd)) => cwd,
-        (None, None) => server.roots().base()?,
+        (None, Some(cwd)) => server.roots().session_directory(&cwd)?,
+        (None, None) => server.roots().base_directory()?,
     };
     let mut cells: Vec<EvalCell> = given.cells.into_iter().map(EvalCell::from).collect();
     cells.extend(given.code.map(|code| EvalCell {
@@ -161,7 +161,7 @@ fn prepare(
     let request = EvalRequest {
         cells,
         timeout: given.timeout.map(|time| time.0),
-        session_dir: Some(cwd.clone()),
+        session_dir: Some(cwd.path().to_owned()),
         cwd: Some(cwd),
         project_dir: Some(server.project_dir()),
         kernel: KernelRequest {

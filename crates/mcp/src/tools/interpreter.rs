@@ -49,11 +49,12 @@ fn resolve(roots: &Roots, given: &str) -> Result<PathBuf, Failure> {
         rejected(given, &cause.unwrap_or(failure.message))
     };
     if let Ok(dir) = roots.resolve_dir(given) {
+        let dir = dir.path();
         let program = ["bin/python3", "bin/python"]
             .map(|name| dir.join(name))
             .into_iter()
             .find(|program| program.symlink_metadata().is_ok());
-        return check_program(roots, given, &program.unwrap_or(dir));
+        return check_program(roots, given, program.as_deref().unwrap_or(dir));
     }
     let path = Path::new(given);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -64,7 +65,7 @@ fn resolve(roots: &Roots, given: &str) -> Result<PathBuf, Failure> {
         Some(parent) => parent,
     };
     let dir = roots.resolve_dir(parent).map_err(in_roots)?;
-    check_program(roots, given, &dir.join(name))
+    check_program(roots, given, &dir.path().join(name))
 }
 
 /// Returns a program of a directory in the roots. The interpreter of an environment is usually a link to one elsewhere; any

@@ -250,7 +250,7 @@ pub(super) fn export(server: &Server, session: Option<&str>, path: &str) -> Resu
     })?;
     let journal = Journal::open(info.ok_or_else(cellwright_host::host_not_running)?)?;
     let notices = wording::format_notices(journal.lost_notice().as_slice());
-    let report = journal.export(place.display_path(), false)?;
+    let report = journal.export(place.file(), false)?;
     let text = format!(
         "{notices}wrote {} of session {} to {}\n",
         count(report.total_cells, "cell"),

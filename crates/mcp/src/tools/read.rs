@@ -13,6 +13,7 @@ use cellwright_operations::read::{ReadResult, read_selected};
 use cellwright_operations::stored_outputs::OutputExtent;
 use cellwright_operations::table::count;
 use cellwright_output::{ByteSize, Data, Image};
+use cellwright_stdext::Directory;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -306,7 +307,7 @@ fn read_image(server: &Server, address: &str) -> Result<Option<Reply>, Failure> 
 const ENTRIES_MAX: usize = 200;
 
 /// Lists the notebooks and directories in a directory.
-fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
+fn list_dir(server: &Server, name: &str, dir: &Directory) -> Result<Reply, Failure> {
     let failed = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not list `{name}`"));
         failure.causes.push(error.to_string());
@@ -314,7 +315,7 @@ fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
     };
     let mut dirs = Vec::new();
     let mut notebooks = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
+    for entry in std::fs::read_dir(dir.open_path()).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with('.') {
@@ -342,7 +343,7 @@ fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
     if text.is_empty() {
         text.push_str("no notebooks and no directories");
     }
-    let mut head = wording::sanitize(&dir.display().to_string());
+    let mut head = wording::sanitize(&dir.path().display().to_string());
     head.push_str(", notebooks and directories\n");
     let mut notices = Vec::new();
     if total > ENTRIES_MAX {
@@ -356,7 +357,7 @@ fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
     head.push_str(&Delimiter::new()?.enclose("text", &text));
     let roots = server.roots().paths();
     let document = json!({
-        "path": dir.display().to_string(), "view": "directory", "text": text,
+        "path": dir.path().display().to_string(), "view": "directory", "text": text,
         "roots": roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>(),
         "notices": notices,
     });

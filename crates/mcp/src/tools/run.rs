@@ -1,7 +1,5 @@
 //! `run`: runs cells of a notebook on its kernel and saves their outputs.
 
-use std::path::Path;
-
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::environment::EnvironmentRequest;
@@ -168,7 +166,7 @@ pub(super) async fn run(
     if given.check {
         let place = call.server.roots().resolve_file(&given.path)?;
         let request = CheckRequest {
-            path: place.display_path().to_owned(),
+            path: place.file().clone(),
             exact: given.exact,
             tolerance: given.tolerance,
             allow_errors: given.keep_going,
@@ -211,21 +209,20 @@ fn prepare(
     mode: ElicitationMode,
 ) -> Result<RunCall, Failure> {
     let engine = server.engine();
-    // A run saves repeatedly; sessions and other clients identify the file by its displayed path.
-    let place = server.roots().resolve_file(&given.path)?;
-    let path = place.display_path().to_owned();
+    let roots = server.roots();
+    // Held until the run has saved its last output.
+    let place = roots.resolve_file(&given.path)?;
     let output = match &given.output {
-        Some(output) => Some(
-            server
-                .roots()
-                .resolve_file(output)?
-                .display_path()
-                .to_owned(),
-        ),
+        Some(output) => Some(roots.resolve_file(output)?.file().clone()),
         None => None,
     };
-    let target = target.unwrap_or_else(|| SessionTarget::of_notebook(server, &path));
-    let notebook_dir = path.parent().unwrap_or(Path::new("/")).to_owned();
+    // Sessions and other clients identify the file by its displayed path.
+    let target = target.unwrap_or_else(|| SessionTarget::of_notebook(server, place.display_path()));
+    let notebook_dir = place.file().directory();
+    let cwd = match &target.cwd {
+        Some(cwd) if cwd != notebook_dir.path() => Some(roots.session_directory(cwd)?),
+        _ => None,
+    };
     let mut edits = std::mem::take(&mut given.edits);
     if let Some(cell) = given.edit_cell.take() {
         let Some(source) = given.source.take() else {
@@ -244,7 +241,7 @@ fn prepare(
         return Err(failure.hint("nothing was written, nothing ran"));
     }
     let request = RunRequest {
-        path,
+        path: place.file().clone(),
         selection: CellSelection {
             cells: given.cells,
             from: given.from,
@@ -271,8 +268,8 @@ fn prepare(
             start_timeout: given.start_timeout.map(|time| time.0),
         },
         session: Some(target.name),
-        session_dir: Some(target.cwd.clone().unwrap_or(notebook_dir)),
-        cwd: target.cwd,
+        session_dir: Some(target.cwd.unwrap_or_else(|| notebook_dir.path().to_owned())),
+        cwd,
         project_dir: Some(server.project_dir()),
         restart: given.reset,
         timeout: given.timeout.map(|time| time.0),

@@ -323,10 +323,10 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Opens a file for reading. A path `/proc/self/fd/N/name` comes from a caller that holds the
+/// Opens a file of any kind for reading. A path `/proc/self/fd/N/name` comes from a caller that holds the
 /// directory open and has already followed every link: a link at its end appeared later and is not
 /// followed.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     if !is_proc_fd_path(path) {
         return File::open(path);
     }

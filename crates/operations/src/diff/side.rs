@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_notebook::{Notebook, NotebookError, Notice, file, parse_any_format, strip_outputs};
+use cellwright_stdext::Directory;
 
 use crate::file_path::FilePath;
 use crate::git::program::Git;
@@ -19,10 +20,10 @@ const CLEAN_FILTERS: [&str; 2] = ["cellwright", "nbstripout"];
 pub enum DiffSide {
     /// A path, or a file in git such as `HEAD:a.ipynb`.
     Name(OsString),
-    /// A file that is open elsewhere, such as standard input.
+    /// A file with another path for messages, such as standard input.
     File(FilePath),
     /// A file as it is in a revision of git.
-    Revision { revision: String, path: PathBuf },
+    Revision { revision: String, path: FilePath },
 }
 
 impl DiffSide {
@@ -38,7 +39,7 @@ impl DiffSide {
         };
         let at = |revision: String, path: &OsString| Self::Revision {
             revision,
-            path: path.into(),
+            path: PathBuf::from(path).into(),
         };
         Ok(match arguments {
             [name] if is_file(name) => [at("HEAD".to_owned(), name), Self::Name(name.clone())],
@@ -62,7 +63,10 @@ impl DiffSide {
     }
 
     /// Reads the notebook.
-    pub(super) fn load(&self, git_dir: Option<&Path>) -> Result<(Notebook, Vec<Notice>), Failure> {
+    pub(super) fn load(
+        &self,
+        git_dir: Option<&Directory>,
+    ) -> Result<(Notebook, Vec<Notice>), Failure> {
         let (bytes, path) = match self {
             Self::File(path) => {
                 let loaded = file::load_any_format(path.open_path(), None);
@@ -73,10 +77,13 @@ impl DiffSide {
             Self::Name(name) => {
                 let path = Path::new(name);
                 let in_git = name.to_str().filter(|name| name.contains(':'));
-                let Some(name) = in_git.filter(|_| path.symlink_metadata().is_err()) else {
+                // A caller that names the directory of git opens files itself.
+                let is_blob = || git_dir.is_some() || path.symlink_metadata().is_err();
+                let Some(name) = in_git.filter(|_| is_blob()) else {
                     return Ok(only_format_notices(file::load_any_format(path, None)?));
                 };
-                let git = git_dir.map_or_else(Git::in_current_dir, Git::in_dir);
+                let git = git_dir.cloned();
+                let git = git.map_or_else(Git::in_current_dir, Git::in_dir);
                 (git.read_blob(name)?, path.to_owned())
             }
             Self::Revision { revision, path } => {
@@ -91,12 +98,15 @@ impl DiffSide {
 
     /// The filter that removes outputs when git stores the file `new`, if this side is a revision of it.
     pub(super) fn clean_filter(&self, new: &Self) -> Result<Option<&'static str>, Failure> {
-        let (Self::Revision { path: old, .. }, Self::Name(name)) = (self, new) else {
-            return Ok(None);
+        let new = match new {
+            Self::Name(name) => Path::new(name),
+            Self::File(file) => file.display_path(),
+            Self::Revision { .. } => return Ok(None),
         };
-        if old.as_os_str() != name {
-            return Ok(None);
-        }
+        let old = match self {
+            Self::Revision { path, .. } if path.display_path() == new => path,
+            _ => return Ok(None),
+        };
         let (dir, name) = split_path(old);
         let found = Git::in_dir(dir).check_attr(&["filter"], &name)?;
         let filter = found.unwrap_or_default();
@@ -110,7 +120,9 @@ impl fmt::Display for DiffSide {
         match self {
             Self::Name(name) => f.write_str(&name.to_string_lossy()),
             Self::File(path) => write!(f, "{}", path.display_path().display()),
-            Self::Revision { revision, path } => write!(f, "{revision}:{}", path.display()),
+            Self::Revision { revision, path } => {
+                write!(f, "{revision}:{}", path.display_path().display())
+            }
         }
     }
 }
@@ -136,18 +148,23 @@ pub(super) fn without_outputs(notebook: &Notebook) -> Result<Notebook, Failure> 
 }
 
 /// The directory of a file, with links resolved, and its name.
-fn split_path(path: &Path) -> (PathBuf, String) {
+fn split_path(file: &FilePath) -> (Directory, String) {
+    let path = file.open_path();
+    if file.is_held() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        return (file.directory(), name.into_owned());
+    }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    (dir.unwrap_or(Path::new(".")).to_owned(), name.into_owned())
+    (dir.unwrap_or(Path::new(".")).into(), name.into_owned())
 }
 
 /// The content of a file in a revision.
-fn read_revision(revision: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_revision(revision: &str, path: &FilePath) -> Result<Vec<u8>, Failure> {
     let (dir, name) = split_path(path);
-    let git = Git::in_dir(&dir);
-    let shown = path.display();
+    let git = Git::in_dir(dir);
+    let shown = path.display_path().display();
     let failure = |message: String, cause: Option<&str>| {
         let mut failure = Failure::new(Kind::BadFile, message);
         failure.causes.extend(cause.map(str::to_owned));

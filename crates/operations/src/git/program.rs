@@ -3,28 +3,27 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_engine::env;
+use cellwright_stdext::Directory;
 
 /// Runs git in a directory.
 #[derive(Clone, Debug)]
 pub struct Git {
-    dir: PathBuf,
+    dir: Directory,
 }
 
 impl Git {
     /// Git in the current directory.
     pub fn in_current_dir() -> Self {
-        Self {
-            dir: PathBuf::from("."),
-        }
+        Self { dir: ".".into() }
     }
 
     /// Git in a directory.
-    pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
+    pub fn in_dir(dir: impl Into<Directory>) -> Self {
         Self { dir: dir.into() }
     }
 
@@ -33,7 +32,7 @@ impl Git {
         let root = Self::in_current_dir().try_run(["rev-parse", "--show-toplevel"])?;
         match root {
             Ok(root) => Ok(Self {
-                dir: PathBuf::from(root),
+                dir: root.as_str().into(),
             }),
             Err(stderr) => {
                 let message =
@@ -50,7 +49,7 @@ impl Git {
     }
 
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.dir.path()
     }
 
     /// Runs a command. Returns stdout without the line end, or stderr if git fails.
@@ -99,7 +98,8 @@ impl Git {
     /// Returns an error if git would wait for a pipe: a repository of another person can have one in the place of
     /// `.gitattributes`.
     fn refuse_pipes(&self) -> Result<(), Failure> {
-        let dir = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
+        let dir = self.dir.path();
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         for dir in dir.ancestors() {
             let path = dir.join(".gitattributes");
             let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
@@ -159,12 +159,16 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Output, Failure> {
-        Command::new("git")
-            // The environment block of a server has lost most values.
-            .env_clear()
-            .envs(env::all())
-            .arg("-C")
-            .arg(&self.dir)
+        let mut command = Command::new("git");
+        // The environment block of a server has lost most values.
+        command.env_clear().envs(env::all());
+        if self.dir.is_held() {
+            // The descriptor is closed when git starts.
+            command.current_dir(self.dir.open_path());
+        } else {
+            command.arg("-C").arg(self.dir.path());
+        }
+        command
             .args(arguments)
             .stdin(Stdio::null())
             .output()

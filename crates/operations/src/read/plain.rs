@@ -1,6 +1,5 @@
 //! Reads a text file that is not a notebook.
 
-use std::fs::File;
 use std::io::Read;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
@@ -61,7 +60,7 @@ pub(super) fn read(
 /// Whether the first character of the file can start a notebook.
 fn starts_as_json(path: &FilePath) -> bool {
     let mut start = [0; 512];
-    let count = File::open(path.open_path()).and_then(|mut file| file.read(&mut start));
+    let count = file::open(path.open_path()).and_then(|mut file| file.read(&mut start));
     let start = &start[..count.unwrap_or(0)];
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     start.trim_ascii_start().first() == Some(&b'{')
@@ -78,7 +77,7 @@ fn load(path: &FilePath) -> Result<String, Failure> {
         failure.causes.push(error.to_string());
         failure
     };
-    let file = File::open(path.open_path()).map_err(failed)?;
+    let file = file::open(path.open_path()).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     let mut bytes = Vec::new();
     file.take(FILE_SIZE_MAX + 1)

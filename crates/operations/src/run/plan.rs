@@ -11,12 +11,13 @@ use cellwright_execution::parameters::{
 };
 use cellwright_execution::{
     CellFreshness, CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview,
-    PlannedCell, describe_cells, preview as preview_notebook,
+    PlannedCell, PreviewError, describe_cells, preview as preview_notebook,
 };
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{CellKind, Cells};
 
 use super::RunRequest;
+use crate::file_path::FilePath;
 use crate::freshness;
 
 /// The edits to make and the cells to run.
@@ -33,18 +34,18 @@ pub(super) struct RunPlan {
 impl RunPlan {
     pub(super) fn new(
         request: &RunRequest,
-        path: &Path,
+        path: &FilePath,
         session_dir: &Path,
         kernels: &KernelHost,
     ) -> Result<Self, Failure> {
         let mut edits = request.edits.clone();
-        let mut preview =
-            preview_notebook(path, &edits).map_err(cellwright_execution::preview_failure)?;
+        let mut previewed = preview(path, &edits)?;
+        let shown = path.display_path();
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
-        let mut selected = select_cells(request, &preview, path)?;
+        let mut selected = select_cells(request, &previewed, shown)?;
         let session_states =
-            || session_states(request, &preview.listing, path, session_dir, kernels);
+            || session_states(request, &previewed.listing, shown, session_dir, kernels);
         if request.stale || request.changed {
             require_session(request)?;
             let states = session_states()?;
@@ -58,17 +59,17 @@ impl RunPlan {
             notices.extend(describe_selection(&states, &selected));
         }
         let mut missing_cells =
-            missing_cells(request, &preview.listing, &selected, session_states)?;
+            missing_cells(request, &previewed.listing, &selected, session_states)?;
         notices.extend(describe_missing_cells(request, &missing_cells));
         if !parameters.is_empty() {
-            let (edit, notice) = inject_parameters(&preview.listing, parameters)?;
+            let (edit, notice) = inject_parameters(&previewed.listing, parameters)?;
             notices.extend(notice);
             edits.push(edit);
             // The selection counts cells without the injected one.
             let Injection {
                 point: at,
                 defaults,
-            } = plan_injection(&tagged_cells(&preview.listing));
+            } = plan_injection(&tagged_cells(&previewed.listing));
             let (index, new) = match at {
                 InjectionPoint::Replace(index) => (index, false),
                 InjectionPoint::After(index) => (index + 1, true),
@@ -81,17 +82,16 @@ impl RunPlan {
             selected.push(index);
             selected.sort_unstable();
             selected.dedup();
-            preview =
-                preview_notebook(path, &edits).map_err(cellwright_execution::preview_failure)?;
+            previewed = preview(path, &edits)?;
             if defaults.is_none() {
                 let later = selected.iter().copied().filter(|&other| other > index);
-                let notice = describe_untagged(&preview.listing, parameters, index, later);
+                let notice = describe_untagged(&previewed.listing, parameters, index, later);
                 notices.push(notice);
             }
         }
         let NotebookPreview {
             revision, listing, ..
-        } = preview;
+        } = previewed;
         Ok(Self {
             revision: request.revision.clone().unwrap_or(revision),
             cells: PlannedCell::runnable(&listing, selected),
@@ -101,6 +101,14 @@ impl RunPlan {
             notices,
         })
     }
+}
+
+/// Reads the notebook as it will be after the edits.
+fn preview(path: &FilePath, edits: &[Edit]) -> Result<NotebookPreview, Failure> {
+    preview_notebook(path.open_path(), edits).map_err(|error| match error {
+        PreviewError::Notebook(error) => path.change_failure(error),
+        error => cellwright_execution::preview_failure(error),
+    })
 }
 
 /// Only sessions know which cells ran.

@@ -53,7 +53,7 @@ pub(super) fn export(
         console.print_notices(journal.lost_notice().as_slice());
         return console.write_bytes(&notebook);
     }
-    let report = journal.export(out, force)?;
+    let report = journal.export(&out.into(), force)?;
     console.print_notices(report.lost_notice().as_slice());
     if console.json {
         return console.print_json(&report);

@@ -194,7 +194,7 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     pub(super) fn request(&self) -> Result<RunRequest, Failure> {
         Ok(RunRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             selection: CellSelection {
                 cells: self.cells.clone(),
                 from: self.from.clone(),
@@ -209,7 +209,7 @@ impl RunArgs {
             and_below: self.and_below,
             revision: self.rev.clone(),
             force: self.force,
-            output: self.output.clone(),
+            output: self.output.clone().map(Into::into),
             parameters: parameters::collect_parameters(
                 &self.parameters_files,
                 &self.parameters,
@@ -218,7 +218,7 @@ impl RunArgs {
             timeout: self.timeout,
             total_timeout: self.total_timeout,
             keep_going: self.keep_going,
-            cwd: self.cwd.clone(),
+            cwd: self.cwd.clone().map(Into::into),
             project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
             environment: self.env.request(),

@@ -61,13 +61,13 @@ impl PipedFiles {
     /// Puts the temporary files into a request.
     pub(super) fn apply(&self, request: &mut RunRequest) -> Result<(), Failure> {
         if self.input.is_stdin() {
-            self.input.file().open_path().clone_into(&mut request.path);
+            request.path = self.input.file().open_path().into();
             if request.cwd.is_none() {
-                request.cwd = Some(working_directory(None)?);
+                request.cwd = Some(working_directory(None)?.into());
             }
         }
         if let Some(dir) = &self.result {
-            request.output = Some(dir.path().join(RESULT));
+            request.output = Some(dir.path().join(RESULT).into());
         }
         Ok(())
     }

@@ -144,7 +144,11 @@ impl PythonSupport {
             context.push(("file", literal::path(file)));
         }
         if let Some(cwd) = &request.cwd {
-            context.push(("cwd", literal::path(cwd)));
+            context.push(("cwd", literal::path(cwd.path())));
+            if let Some(identity) = cwd.identity() {
+                let identity = format!("[{}, {}]", identity.device, identity.inode);
+                context.push(("cwd_identity", identity));
+            }
         }
         if silent {
             context.push(("silent", literal::boolean(true).to_owned()));

@@ -6,6 +6,7 @@ mod payload;
 use std::collections::VecDeque;
 
 use cellwright_output::{Bundle, Data, Scratch};
+use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -226,6 +227,8 @@ pub(super) fn encode_execute(id: u64, request: &Request) -> Result<Vec<u8>, Stri
         id: u64,
         code: &'a str,
         cwd: Option<&'a std::path::Path>,
+        /// Device and inode of the directory, which may have been replaced.
+        cwd_identity: Option<(u64, u64)>,
         env: Map<String, Value>,
         path: &'a [std::path::PathBuf],
         silent: bool,
@@ -244,11 +247,13 @@ pub(super) fn encode_execute(id: u64, request: &Request) -> Result<Vec<u8>, Stri
             )
         })
         .collect();
+    let identity = request.cwd.as_ref().and_then(Directory::identity);
     encode_line(&Execute {
         op: "execute",
         id,
         code: &request.code,
-        cwd: request.cwd.as_deref(),
+        cwd: request.cwd.as_ref().map(Directory::path),
+        cwd_identity: identity.map(|identity| (identity.device, identity.inode)),
         env,
         path: &request.search_path,
         silent: request.history == HistoryMode::Silent,
