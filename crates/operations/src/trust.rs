@@ -145,14 +145,15 @@ fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
 fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let mut unreadable = Vec::new();
     let mut selected = Vec::new();
-    let (files, environment) = match named_environment(path) {
-        Some(environment) => (Vec::new(), Some(environment)),
-        None => {
-            // A file is trusted alone.
-            let environment = path.is_dir().then(|| find_environment(path)).flatten();
-            (project_files(path, &mut unreadable)?, environment)
-        }
+    let named = named_environment(path);
+    let files = if named.is_some() {
+        Vec::new()
+    } else {
+        project_files(path, &mut unreadable)?
     };
+    // A file is trusted alone.
+    let in_project = || path.is_dir().then(|| find_environment(path)).flatten();
+    let environment = named.or_else(in_project);
     for file in files {
         match modules::read_source(&file) {
             Ok(content) => selected.push((trust::canonical_path(&file), content.into_bytes())),
