@@ -36,7 +36,7 @@ const UNLIMITED_START_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// Returns the absolute path of `path`, or the current directory.
 pub fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
-    let current = std::env::current_dir().map_err(no_current_directory);
+    let current = std::env::current_dir().map_err(|error| no_current_directory(&error));
     match path {
         Some(path) if path.is_absolute() => Ok(path.to_owned()),
         Some(path) => Ok(current?.join(path)),
@@ -48,12 +48,12 @@ pub fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
 pub fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
     match std::path::absolute(path) {
         // An empty path is not the current directory.
-        Err(error) if !path.as_os_str().is_empty() => Err(no_current_directory(error)),
+        Err(error) if !path.as_os_str().is_empty() => Err(no_current_directory(&error)),
         absolute => Ok(absolute?),
     }
 }
 
-fn no_current_directory(error: std::io::Error) -> Failure {
+fn no_current_directory(error: &std::io::Error) -> Failure {
     let message = "The current directory does not exist any more";
     let mut failure = Failure::new(Kind::BadFile, message);
     failure.causes.push(error.to_string());

@@ -70,7 +70,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let cache = base.path().join("cache");
         let usual = staging(&[&cache]);
-        assert_eq!(usual.dirs(), [cache.clone()]);
+        assert_eq!(usual.dirs(), std::slice::from_ref(&cache));
         let open = base.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();

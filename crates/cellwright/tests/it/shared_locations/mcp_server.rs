@@ -60,7 +60,7 @@ fn first_answer(command: &mut Command) -> Result<Value, String> {
         stdout.read_line(&mut line).ok();
         sender.send(line).ok();
     });
-    let line = lines.recv_timeout(ANSWER_TIMEOUT).expect("no answer");
+    let line = lines.recv_timeout(ANSWER_TIMEOUT).unwrap();
     if line.is_empty() {
         drop(stdin);
         let mut error = String::new();
