@@ -14,6 +14,7 @@ use cellwright_notebook::{
     EditError, FormatError, NotebookError, Position, SimilarText, TextMatch, UnmarkedText,
 };
 use cellwright_stdext::error_chain;
+use cellwright_stdext::private::temporary::NoTemporaryDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +179,17 @@ impl From<io::Error> for Failure {
         );
         failure.causes.push(error.to_string());
         failure
+    }
+}
+
+impl From<NoTemporaryDir> for Failure {
+    fn from(error: NoTemporaryDir) -> Self {
+        let mut failure = Self::new(Kind::BadFile, "There is no directory for temporary files");
+        let problems = error.tried.into_iter();
+        failure.causes = problems
+            .map(|(dir, problem)| format!("{}: {problem}", dir.display()))
+            .collect();
+        failure.hint("set TMPDIR to an existing directory that belongs to you and has free space")
     }
 }
 

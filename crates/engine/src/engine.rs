@@ -12,6 +12,7 @@ use crate::env;
 use crate::open_notebooks::OpenNotebooks;
 use crate::project::{project_dir, project_tag};
 use crate::settings::{Settings, SettingsError, SettingsSources, paths};
+use crate::staging::Staging;
 use crate::trust::Trust;
 
 /// The directories and stores that operations use.
@@ -21,8 +22,8 @@ pub struct Engine {
     pub baselines: Option<Baselines>,
     /// Stores the full outputs of all projects; `None` without a home directory.
     pub artifacts: Option<Artifacts>,
-    /// Directories for the files of the built-in runner, in order of preference.
-    pub staging_dirs: Vec<PathBuf>,
+    /// Where the files of the built-in runner are.
+    pub staging: Staging,
     /// The file that keeps resolved shims of interpreters; `None` without a home directory.
     pub interpreter_cache: Option<PathBuf>,
     /// Stores the durations of cells; `None` without a home directory.
@@ -42,11 +43,7 @@ impl Engine {
     pub fn from_env(build_command: BuildCommand) -> Self {
         let cache = cache_dir();
         let state_dir = state_dir();
-        let mut staging_dirs: Vec<PathBuf> = cache.iter().cloned().collect();
-        // For users without a home directory, or with one that is not writable.
-        staging_dirs.push(
-            std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_dir_name()),
-        );
+        let staging = Staging::new(cache.as_deref());
         Self {
             interpreter_cache: cache.as_ref().map(|dir| dir.join("interpreters.json")),
             durations: cache
@@ -54,7 +51,7 @@ impl Engine {
                 .map(|dir| DurationStore::new(dir.join("durations"))),
             baselines: cache.map(|dir| Baselines::new(dir.join("revisions"))),
             artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
-            staging_dirs,
+            staging,
             config_dir: config_dir(),
             open_notebooks: OpenNotebooks::from_env(state_dir.as_deref()),
             state_dir,

@@ -35,22 +35,31 @@ const UNLIMITED_START_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// Returns the absolute path of `path`, or the current directory.
 pub fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
-    let current = std::env::current_dir().map_err(|error| {
-        let mut failure = Failure::new(
-            Kind::BadFile,
-            "The current directory does not exist any more",
-        );
-        failure.causes.push(error.to_string());
-        failure.hint(hint![
-            "change to another directory, or name one with ",
-            flag("cwd")
-        ])
-    });
+    let current = std::env::current_dir().map_err(|error| no_current_directory(&error));
     match path {
         Some(path) if path.is_absolute() => Ok(path.to_owned()),
         Some(path) => Ok(current?.join(path)),
         None => current,
     }
+}
+
+/// Returns the absolute path of a file that an argument names.
+pub fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
+    match std::path::absolute(path) {
+        // An empty path is not the current directory.
+        Err(error) if !path.as_os_str().is_empty() => Err(no_current_directory(&error)),
+        absolute => Ok(absolute?),
+    }
+}
+
+fn no_current_directory(error: &std::io::Error) -> Failure {
+    let message = "The current directory does not exist any more";
+    let mut failure = Failure::new(Kind::BadFile, message);
+    failure.causes.push(error.to_string());
+    failure.hint(hint![
+        "change to another directory, or name one with ",
+        flag("cwd")
+    ])
 }
 
 /// Where the `kernel` crate searches for an interpreter; `explicit` comes first.
@@ -79,7 +88,7 @@ pub fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
             program: current_program(),
             arguments: vec![SUPERVISE_ARG.into()],
         },
-        staging: engine.staging_dirs.clone(),
+        staging: engine.staging.dirs(),
         sockets: Vec::new(),
     }
 }

@@ -48,5 +48,6 @@ pub mod secret;
 pub mod session_launcher;
 pub mod settings;
 pub mod signals;
+pub mod staging;
 pub mod startup;
 pub mod trust;

@@ -36,8 +36,7 @@ impl SessionLauncher {
     /// Starts kernels of `spec` in `context`.
     pub fn new(mut spec: KernelSpec, mut context: LaunchContext, setup: KernelSetup) -> Self {
         if let KernelSpec::Jupyter(spec) = &mut spec {
-            let sockets = runtime_dir::create_kernel_socket_dir();
-            context.sockets.extend(sockets);
+            context.sockets.extend(runtime_dir::kernel_socket_dirs());
             // The only setup that works in every language. The runner gets this variable with each request, because
             // sessions share spare runners.
             let session = setup.session.clone();

@@ -16,7 +16,7 @@ pub async fn connect_or_start(idle_exit: Option<Duration>) -> Result<Client, Fai
 
 /// Connects to the host, if there is one.
 pub async fn connect_running() -> Result<Option<Client>, Failure> {
-    let Some(dir) = RuntimeDir::open(runtime_dir::default_path())? else {
+    let Some(dir) = RuntimeDir::open(&runtime_dir::default_path())? else {
         return Ok(None);
     };
     let Some(client) = connect_existing(&dir).await? else {

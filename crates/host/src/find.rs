@@ -42,7 +42,7 @@ pub struct ConnectedHost {
 /// Connects to the running host of a directory, whatever its protocol. Returns `None` if no host runs.
 pub async fn connect_existing(dir: &RuntimeDir) -> Result<Option<Client>, HostError> {
     for _ in 0..START_ATTEMPTS {
-        let Some(record) = record(dir)? else {
+        let Some(record) = record(dir).await? else {
             return Ok(None);
         };
         match connect(dir, &record).await? {
@@ -52,7 +52,7 @@ pub async fn connect_existing(dir: &RuntimeDir) -> Result<Option<Client>, HostEr
             }
             ConnectResult::NotRunning => {
                 // This host may have ended and another started after the record was read.
-                if self::record(dir)?.is_none_or(|now| now == record) {
+                if self::record(dir).await?.is_none_or(|now| now == record) {
                     return Ok(None);
                 }
             }
@@ -69,7 +69,7 @@ pub async fn find_or_start(
     idle_exit: Option<Duration>,
 ) -> Result<ConnectedHost, HostError> {
     let deadline = Instant::now() + START_TIMEOUT;
-    let dir = RuntimeDir::create(path)?;
+    let dir = blocking(move || Ok(RuntimeDir::create(&path)?)).await?;
     let connected = |client: Client, started| {
         let client = client.check_protocol()?;
         Ok(ConnectedHost { client, started })
@@ -102,13 +102,27 @@ pub async fn find_or_start(
 }
 
 /// Reads the record of the host: from `host.json`, or from the lock file if `host.json` was removed.
-fn record(dir: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
-    if let Some(record) = HostRecord::read(dir)? {
-        return Ok(Some(record));
-    }
-    match HostRecord::read_lock_holder(dir)? {
-        LockState::Held(record) => Ok(record),
-        LockState::Free => Ok(None),
+async fn record(dir: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
+    let dir = dir.clone();
+    blocking(move || {
+        if let Some(record) = HostRecord::read(&dir)? {
+            return Ok(Some(record));
+        }
+        match HostRecord::read_lock_holder(&dir)? {
+            LockState::Held(record) => Ok(record),
+            LockState::Free => Ok(None),
+        }
+    })
+    .await
+}
+
+/// Accesses files on a thread for blocking work.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(HostError::file("access", "host.json")(error.into())),
     }
 }
 

@@ -103,7 +103,7 @@ impl HostFiles {
         let lock_path = self.dir.file_path(HOST_LOCK);
         if FileId::from_path(&lock_path) != FileId::from_file(&self.lock) {
             // The process that locks the new file first is the host.
-            let dir = RuntimeDir::create(self.dir.path().to_owned())?;
+            let dir = RuntimeDir::create(self.dir.path())?;
             let Some(lock) = try_lock(&dir)? else {
                 return Ok(FileCheck::LockLost);
             };
@@ -115,7 +115,7 @@ impl HostFiles {
         }
         if FileId::from_path(&self.socket) != Some(self.socket_id) {
             if let Some(parent) = self.socket.parent() {
-                RuntimeDir::create(parent.to_owned())?;
+                RuntimeDir::create(parent)?;
             }
             let (listener, socket_id) = bind(&self.socket)?;
             self.socket_id = socket_id;
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_lock_on_a_removed_or_replaced_file_does_not_count() {
         let temporary = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(temporary.path().join("host")).unwrap();
+        let dir = RuntimeDir::create(&temporary.path().join("host")).unwrap();
         let open = || dir.open_lock_file(HOST_LOCK).unwrap();
         let path = dir.file_path(HOST_LOCK);
         assert!(lock_opened(open(), &dir).unwrap().is_some());

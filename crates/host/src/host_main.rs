@@ -72,7 +72,7 @@ fn run(
     daemon::detach();
     daemon::raise_descriptor_limit();
     std::env::set_current_dir("/").map_err(HostError::file("change to", "/"))?;
-    let dir = RuntimeDir::create(path)?;
+    let dir = RuntimeDir::create(&path)?;
     let (files, listener) = match HostFiles::claim(&dir, CLAIM_TIMEOUT)? {
         ClaimResult::Acquired(files, listener) => (files, listener),
         ClaimResult::AlreadyRunning => {

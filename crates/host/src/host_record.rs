@@ -1,13 +1,13 @@
 //! [`HostRecord`]: identifies the running host, in `host.json` and in its lock file.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellwright_engine::runtime_dir::{HOST_INFO, HOST_LOCK, RuntimeDir};
 use cellwright_kernel::process::daemon::ProcessIdentity;
+use cellwright_stdext::private;
 use serde::{Deserialize, Serialize};
 
 use super::error::HostError;
@@ -61,9 +61,11 @@ impl HostRecord {
     /// Reads `host.json`. Returns `None` if the file is missing or is not a record.
     pub fn read(dir: &RuntimeDir) -> Result<Option<Self>, HostError> {
         let path = dir.file_path(HOST_INFO);
-        match File::open(&path) {
+        match private::open_file(OpenOptions::new().read(true), &path) {
             Ok(file) => Ok(parse(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // A pipe or a link is not a record either; the next host replaces it.
+            Err(error) if error.kind() == io::ErrorKind::Other => Ok(None),
             Err(error) => Err(HostError::file("read", path)(error)),
         }
     }
@@ -71,7 +73,7 @@ impl HostRecord {
     /// Reads the state of the lock and the record of its holder.
     pub fn read_lock_holder(dir: &RuntimeDir) -> Result<LockState, HostError> {
         let path = dir.file_path(HOST_LOCK);
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        let file = match private::open_file(OpenOptions::new().read(true).write(true), &path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockState::Free),
             Err(error) => return Err(HostError::file("open", path)(error)),
@@ -87,22 +89,10 @@ impl HostRecord {
     /// Writes `host.json` atomically.
     pub(super) fn publish(&self, dir: &RuntimeDir) -> Result<(), HostError> {
         let path = dir.file_path(HOST_INFO);
-        let new = dir.file_path(&format!("{HOST_INFO}.{}", self.pid));
-        let written = (|| {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&new)?;
-            file.write_all(&self.to_bytes()?)?;
-            fs::rename(&new, &path)
-        })();
-        written.map_err(|error| {
-            // The file may not exist.
-            fs::remove_file(&new).ok();
-            HostError::file("write", path)(error)
-        })
+        let written = self
+            .to_bytes()
+            .and_then(|bytes| private::replace_file(&path, &bytes));
+        written.map_err(HostError::file("write", path))
     }
 
     /// Writes the record into the lock file that this process holds.

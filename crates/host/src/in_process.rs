@@ -1,12 +1,15 @@
 //! [`InProcessHost`]: sessions that this process owns, and that end with it.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::runtime_dir::RuntimeDir;
+use cellwright_stdext::private::{self, PrivateDir, effective_user, temporary};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
@@ -16,7 +19,7 @@ use super::protocol::HostRequest;
 use super::service::HostService;
 
 /// Prefix of the directory of an in-process host.
-const DIR_PREFIX: &str = "cellwright-own-";
+const DIR_PREFIX: &str = "own-";
 
 /// The file in it that the process holds locked.
 const LOCK_FILE: &str = "alive";
@@ -35,18 +38,24 @@ pub struct InProcessHost {
 }
 
 impl InProcessHost {
-    /// Creates the host. Must be called within a runtime.
+    /// Creates the host. Must be called within a runtime; blocks while it creates files.
     pub(super) fn start(engine: Engine) -> Result<Self, Failure> {
-        remove_abandoned_dirs();
-        let dir = tempfile::Builder::new().prefix(DIR_PREFIX).tempdir()?;
-        let lock = File::create(dir.path().join(LOCK_FILE))?;
+        let runtime = Handle::current();
+        // Nothing waits for it.
+        drop(runtime.spawn_blocking(remove_abandoned_dirs));
+        let dir = temporary::create_user_dir(DIR_PREFIX)?;
+        let mut new = OpenOptions::new();
+        let lock = private::open_file(
+            new.write(true).create_new(true),
+            &dir.path().join(LOCK_FILE),
+        )?;
         // On a file system without locks no process removes directories.
         lock.lock().ok();
-        let runtime_dir = RuntimeDir::create(dir.path().join("kernels"))?;
+        let runtime_dir = RuntimeDir::create(&dir.path().join("kernels"))?;
         let log = Arc::new(Log::open(&runtime_dir));
         Ok(Self {
             service: Arc::new(HostService::new(engine, &runtime_dir, &log)),
-            runtime: Handle::current(),
+            runtime,
             _lock: lock,
             _dir: dir,
         })
@@ -72,24 +81,35 @@ impl InProcessHost {
     }
 }
 
-/// Removes the directories of processes that were killed.
+/// Removes the directories of processes that were killed. They are in the user's temporary directories: a shared directory is
+/// not searched, because other users decide what it contains.
 fn remove_abandoned_dirs() {
-    let entries = std::fs::read_dir(std::env::temp_dir());
-    for entry in entries.into_iter().flatten().flatten() {
+    for dir in temporary::user_dirs() {
+        // A directory of another user is not ours, whatever its name.
+        if let Ok(Some(dir)) = PrivateDir::open(&dir) {
+            remove_abandoned_in(dir.path());
+        }
+    }
+}
+
+fn remove_abandoned_in(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(DIR_PREFIX) {
             continue;
         }
-        let modified = entry.metadata().and_then(|found| found.modified());
-        let age = modified.ok().and_then(|time| time.elapsed().ok());
-        if age.is_none_or(|age| age < ABANDONED_DIR_GRACE) {
+        let Ok(meta) = fs::symlink_metadata(entry.path()) else {
+            continue;
+        };
+        let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
+        let is_old = age.is_some_and(|age| age >= ABANDONED_DIR_GRACE);
+        if !meta.is_dir() || meta.uid() != effective_user() || !is_old {
             continue;
         }
-        // A live process holds the lock, and the files of another user cannot be removed.
-        let lock = File::options()
-            .write(true)
-            .open(entry.path().join(LOCK_FILE));
+        // A live process holds the lock.
+        let mut options = OpenOptions::new();
+        let lock = private::open_file(options.write(true), &entry.path().join(LOCK_FILE));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            std::fs::remove_dir_all(entry.path()).ok();
+            fs::remove_dir_all(entry.path()).ok();
         }
     }
 }

@@ -87,7 +87,8 @@ fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
                 return None;
             }
             // The host has another working directory.
-            let is_dir = text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
+            let is_dir =
+                text == "TMPDIR" || text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
             let value = if is_dir { absolute(&value) } else { value };
             Some((name, value))
         })
@@ -108,6 +109,7 @@ mod tests {
             ("HOME", "/h"),
             ("LC_ALL", "C"),
             ("CELLWRIGHT_CACHE_DIR", "relative"),
+            ("TMPDIR", "relative"),
             ("CELLWRIGHT_GATEWAY_TOKEN", "s"),
             ("XDG_SECRET", "s"),
             ("OPENAI_API_KEY", "s"),
@@ -117,7 +119,7 @@ mod tests {
         let all = all.map(|(name, value)| (name.into(), value.into()));
         let seen = environment(all.to_vec());
         let names: Vec<&str> = seen.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert_eq!(names, ["HOME", "LC_ALL", "CELLWRIGHT_CACHE_DIR"]);
-        assert!(Path::new(&seen[2].1).is_absolute());
+        assert_eq!(names, ["HOME", "LC_ALL", "CELLWRIGHT_CACHE_DIR", "TMPDIR"]);
+        assert!(Path::new(&seen[2].1).is_absolute() && Path::new(&seen[3].1).is_absolute());
     }
 }

@@ -2,14 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
 use cellwright_engine::runtime_dir::RuntimeDir;
 use cellwright_kernel::process::daemon;
-use cellwright_stdext::{LockExt, rfc3339};
+use cellwright_stdext::{LockExt, private, rfc3339};
 
 /// Size in bytes from which a log file is rotated.
 const SIZE_LIMIT: u64 = 1024 * 1024;
@@ -105,18 +104,14 @@ pub(super) fn append_to(dir: &RuntimeDir) -> io::Result<File> {
 }
 
 fn open_to_append(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
+    private::open_file(OpenOptions::new().append(true).create(true), path)
 }
 
 /// Returns the last lines of the log, including the old file. Empty if there is no log.
 pub fn last_lines(dir: &RuntimeDir, count: usize) -> io::Result<String> {
     let mut text = String::new();
     for name in [OLD_NAME, NAME] {
-        match File::open(dir.file_path(name)) {
+        match private::open_file(OpenOptions::new().read(true), &dir.file_path(name)) {
             Ok(mut file) => {
                 // Hosts bound the file, but other programs may have written to it.
                 let length = file.metadata()?.len();
@@ -140,7 +135,7 @@ mod tests {
     #[test]
     fn the_log_is_bounded_and_its_end_can_be_read() {
         let base = tempfile::tempdir().unwrap();
-        let dir = RuntimeDir::create(base.path().join("h")).unwrap();
+        let dir = RuntimeDir::create(&base.path().join("h")).unwrap();
         fs::write(dir.file_path(NAME), vec![b'x'; 1024 * 1024]).unwrap();
         // Not through `Log::write`, which would redirect standard error of this process to the file.
         let log = Log::open(&dir);

@@ -40,7 +40,7 @@ pub enum StopOutcome {
 
 /// Stops the host of a directory and waits until it has exited.
 pub async fn stop(path: PathBuf) -> Result<StopOutcome, HostError> {
-    let Some(dir) = RuntimeDir::open(path)? else {
+    let Some(dir) = RuntimeDir::open(&path)? else {
         return Ok(StopOutcome::NotRunning);
     };
     let stopped = match connect_existing(&dir).await {

@@ -105,7 +105,6 @@ fn spec(python: &str, transport: &str, dir: &std::path::Path) -> JupyterSpec {
         env: std::env::vars_os().collect(),
         runtime: dir.join("runtime"),
         transport: match transport {
-            "auto" => Transport::Auto,
             "ipc" => Transport::Ipc,
             "tcp" => Transport::Tcp,
             other => panic!("unknown transport {other}"),

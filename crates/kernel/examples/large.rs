@@ -91,7 +91,7 @@ async fn main() {
             identified_by: IdentifiedBy::Kernelspec,
             env,
             runtime: dir.path().join("runtime"),
-            transport: Transport::Auto,
+            transport: Transport::Ipc,
             start_timeout,
             interrupt_grace,
         })

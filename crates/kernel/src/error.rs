@@ -147,6 +147,12 @@ pub enum KernelError {
         #[source]
         source: cellwright_jupyter::connection::NoSocketDir,
     },
+    /// A kernel did not start over IPC. It may support only TCP.
+    #[error(transparent)]
+    OverIpc {
+        /// How the start failed.
+        source: Box<KernelError>,
+    },
     /// A kernel that should be running cannot be reached.
     #[error("the kernel of {} cannot be reached: {problem}", connection_file.display())]
     Unreachable {

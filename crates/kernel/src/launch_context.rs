@@ -16,6 +16,7 @@ pub struct LaunchContext {
     pub supervisor: Supervisor,
     /// Directories for the Python files that Cellwright puts into kernels; the first usable one is taken.
     pub staging: Vec<PathBuf>,
-    /// Directories for the sockets of Jupyter kernels; the first usable one is taken. Without one, kernels use TCP.
+    /// Directories for the sockets of Jupyter kernels; the first usable one is taken. Without one, kernels start
+    /// only over TCP.
     pub sockets: Vec<PathBuf>,
 }

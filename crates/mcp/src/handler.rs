@@ -90,7 +90,7 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         if self.per_client && self.separate.get().is_none() {
-            let separate = self.shared.with_own_kernels().map_err(|failure| {
+            let separate = self.shared.with_own_kernels().await.map_err(|failure| {
                 ErrorData::internal_error(super::wording::format_failure(&failure), None)
             })?;
             // A client initializes once; a second server would be dropped.

@@ -3,6 +3,7 @@
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,10 +139,16 @@ impl Server {
     }
 
     /// Returns a server with separate kernels, so that clients do not affect each other.
-    pub fn with_own_kernels(&self) -> Result<Self, Failure> {
+    pub async fn with_own_kernels(&self) -> Result<Self, Failure> {
         let engine = self.0.engine.clone();
         let kernels = if self.0.kernels.is_in_process() {
-            KernelHost::in_process(engine.clone())?
+            let engine = engine.clone();
+            let start = move || KernelHost::in_process(engine);
+            // Creates files, which must not delay the other clients.
+            match tokio::task::spawn_blocking(start).await {
+                Ok(started) => started?,
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
         } else {
             self.0.kernels.clone()
         };

@@ -29,7 +29,7 @@ pub fn read_or_create(path: &Path) -> Result<String, Failure> {
         failure.causes.push(error.to_string());
         failure
     };
-    match File::open(path) {
+    match open(path) {
         Ok(file) => read(path, file, failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(dir) = path.parent() {
@@ -52,7 +52,7 @@ pub fn read_or_create(path: &Path) -> Result<String, Failure> {
                 // Another process has created it and may still be writing.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     std::thread::sleep(std::time::Duration::from_millis(100));
-                    let file = File::open(path).map_err(|error| failed("read", error))?;
+                    let file = open(path).map_err(|error| failed("read", error))?;
                     read(path, file, failed)
                 }
                 Err(error) => Err(failed("create", error)),
@@ -60,6 +60,14 @@ pub fn read_or_create(path: &Path) -> Result<String, Failure> {
         }
         Err(error) => Err(failed("read", error)),
     }
+}
+
+/// Opens the file for reading. A pipe in its place must not make the server wait.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let mut options = File::options();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options.open(path)
 }
 
 fn read(

@@ -10,7 +10,9 @@ use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
-use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
+use cellwright_engine::kernels::{
+    KernelRequest, absolute_path, select_for_notebook, working_directory,
+};
 use cellwright_engine::settings::Settings;
 use cellwright_execution::compare::{
     self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
@@ -22,6 +24,7 @@ use cellwright_execution::{
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_notebook::file::{self, Survey};
 use cellwright_notebook::{CellKind, Cells};
+use cellwright_stdext::private::temporary;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -135,7 +138,7 @@ pub fn check(
     engine: &Engine,
     execute: impl FnOnce(&ExecutionRequest, Arc<dyn KernelLauncher>) -> Result<ExecutionReport, Failure>,
 ) -> Result<CheckReport, Failure> {
-    let path = std::path::absolute(&request.path)?;
+    let path = absolute_path(&request.path)?;
     let cwd = match &request.cwd {
         Some(given) => working_directory(Some(given))?,
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),
@@ -152,7 +155,7 @@ pub fn check(
     let rules = rules(&request.exact)?.with_tolerance(tolerance);
     let stored = file::survey(&path)?;
     let listing = Listing::from_survey(&stored);
-    let dir = tempfile::tempdir()?;
+    let dir = temporary::create_dir("cellwright-")?;
     let copy = dir.path().join("checked.ipynb");
     let mut notices = Vec::new();
     let usual = settings.run.timeout;

@@ -15,6 +15,7 @@ use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{Kernel, KernelError, LaunchContext, Request, StopSignal};
 use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
+use cellwright_stdext::private::safe_dir;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -319,7 +320,9 @@ fn artifacts_unwritable(error: &str) -> Finding {
 /// Reports the files of runners of other versions.
 fn check_staging(engine: &Engine, findings: &mut Vec<Finding>) {
     let current = cellwright_kernel::backend::runner::staged_dir_name();
-    for dir in &engine.staging_dirs {
+    let dirs = engine.staging.lasting_dirs().iter();
+    // Another user's directory may contain any number of entries.
+    for dir in dirs.filter(|dir| safe_dir(dir).is_ok()) {
         let Ok(entries) = std::fs::read_dir(dir) else {
             continue;
         };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::kernels::absolute_path;
 use cellwright_execution::{CellFreshness, Freshness};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::reply::SessionHistory;
@@ -14,7 +15,7 @@ pub fn session_history(
     path: &Path,
     session: Option<(&str, &Path)>,
 ) -> Result<Option<SessionHistory>, Failure> {
-    let path = std::path::absolute(path)?;
+    let path = absolute_path(path)?;
     let histories = kernels.block_on(kernels.histories(path))?;
     let mut histories = histories.unwrap_or_default().into_iter();
     Ok(histories.find(|history| match session {

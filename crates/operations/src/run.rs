@@ -12,7 +12,8 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
-    KernelRequest, KernelSelection, SerializedSelection, select_for_notebook, working_directory,
+    KernelRequest, KernelSelection, SerializedSelection, absolute_path, select_for_notebook,
+    working_directory,
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
@@ -100,7 +101,7 @@ pub fn prepare(
     startup: &mut StartupTimer,
 ) -> Result<PreparedRun, Failure> {
     // Absolute, because the host has another working directory.
-    let path = std::path::absolute(&request.path)?;
+    let path = absolute_path(&request.path)?;
     let cwd = match &request.cwd {
         Some(cwd) => working_directory(Some(cwd))?,
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),

@@ -4,6 +4,7 @@
 //! * [`rfc3339`] formats timestamps.
 //! * [`error_chain`] lists and formats the causes of an error.
 //! * [`LockExt`] locks a mutex whether or not a thread panicked while holding it.
+//! * [`private`] chooses, verifies and opens directories and files outside of the user's home.
 //! * [`SpoolFile`] is an unnamed temporary file for data that exceeds its memory limit.
 //!
 //! ```
@@ -21,11 +22,12 @@
 //! # }
 //! ```
 //!
-//! This crate depends on no other crate of the workspace, does not print and does not read environment variables.
+//! This crate depends on no other crate of the workspace, does not print, and reads no environment variable but `TMPDIR` ([`private::temporary`]).
 
 pub mod error_chain;
 pub mod hex;
 mod lock;
+pub mod private;
 pub mod rfc3339;
 mod spool_file;
 

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::private::temporary;
+
 /// An unnamed temporary file that grows at its end. The system deletes it when the last handle is dropped, also if the
 /// process is killed.
 ///
@@ -21,12 +23,12 @@ pub struct SpoolFile {
 impl SpoolFile {
     /// Creates a file in the system's temporary directory.
     pub fn create() -> io::Result<Self> {
-        tempfile::tempfile().map(Self::from)
+        Ok(temporary::create_file()?.into())
     }
 
     /// Creates a file in a directory.
     pub fn create_in(dir: &Path) -> io::Result<Self> {
-        tempfile::tempfile_in(dir).map(Self::from)
+        temporary::create_file_in(dir).map(Self::from)
     }
 
     /// Returns the offset after the last used byte.

@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::absolute_path;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_mcp::config::{self, Client, Transport};
 use cellwright_mcp::http::{self, AccessPolicy};
@@ -124,13 +125,13 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
     if let Some(client) = args.print_config {
         return print_config(args, client.into(), engine, console);
     }
-    let start_dir = std::env::current_dir()?;
     for root in &args.roots {
         if !root.is_dir() {
             let message = format!("There is no directory {}", root.display());
             return Err(Failure::new(Kind::BadArguments, message));
         }
     }
+    let start_dir = start_dir(args)?;
     let settings = engine.settings(&start_dir)?;
     let wait = settings.mcp.wait;
     let options = ServerOptions {
@@ -146,12 +147,15 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         .thread_name("mcp")
         .enable_all()
         .build()?;
+    // On this thread, which serves no clients.
+    let context = runtime.enter();
+    let kernels = if args.shared {
+        KernelHost::Shared
+    } else {
+        KernelHost::in_process(engine.clone())?
+    };
+    drop(context);
     runtime.block_on(async {
-        let kernels = if args.shared {
-            KernelHost::Shared
-        } else {
-            KernelHost::in_process(engine.clone())?
-        };
         let server = Server::new(engine.clone(), kernels, options);
         let Some(address) = args.http else {
             if io::stdin().is_terminal() {
@@ -206,9 +210,26 @@ pub(crate) struct ClientConfigReport {
 /// Worker threads of the runtime.
 const WORKER_THREADS: usize = 2;
 
+/// The directory in which the server works: the current one. Without one, the first root replaces it.
+fn start_dir(args: &McpArgs) -> Result<PathBuf, Failure> {
+    match (std::env::current_dir(), args.roots.first()) {
+        (Ok(dir), _) => Ok(dir),
+        (Err(_), Some(root)) if root.is_absolute() => Ok(root.clone()),
+        (Err(error), _) => {
+            let message = "The current directory does not exist any more";
+            let mut failure = Failure::new(Kind::BadFile, message);
+            failure.causes.push(error.to_string());
+            Err(failure.hint(hint![
+                "change to another directory, or name one with ",
+                flag("root")
+            ]))
+        }
+    }
+}
+
 fn token_file(args: &McpArgs, engine: &Engine) -> Result<PathBuf, Failure> {
     match &args.token_file {
-        Some(file) => Ok(std::path::absolute(file)?),
+        Some(file) => absolute_path(file),
         None => token::default_file(engine),
     }
 }
@@ -230,7 +251,7 @@ fn print_config(
             arguments.push("--shared".to_owned());
         }
         for root in &args.roots {
-            let root = std::path::absolute(root)?.display().to_string();
+            let root = absolute_path(root)?.display().to_string();
             arguments.extend(["--root".to_owned(), root]);
         }
         let program = std::env::current_exe()?.display().to_string();

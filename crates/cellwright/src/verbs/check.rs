@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::working_directory;
 use cellwright_execution::{ReportDetail, Stores};
 use cellwright_operations::check::{
     CellResult, CheckReport, CheckRequest, allowed_errors_hint, check as check_notebook,
@@ -94,7 +95,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
         timeout: args.timeout,
         total_timeout: args.total_timeout,
         cwd: match &args.cwd {
-            None if input.is_stdin() => Some(std::env::current_dir()?),
+            None if input.is_stdin() => Some(working_directory(None)?),
             cwd => cwd.clone(),
         },
         kernel: args.kernel.request(None),

@@ -9,6 +9,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_engine::env;
 use cellwright_engine::signals::ignore_interrupts;
 use cellwright_operations::editable::EditableText;
+use cellwright_stdext::private::temporary;
 use tempfile::TempDir;
 
 use crate::console::Console;
@@ -33,7 +34,7 @@ pub(crate) fn edit(text: &EditableText) -> Result<Option<EditedText>, Failure> {
     let editor = env::value(env::VISUAL)
         .or_else(|| env::value(env::EDITOR))
         .unwrap_or_else(|| DEFAULT_EDITOR.into());
-    let dir = tempfile::Builder::new().prefix("cellwright-").tempdir()?;
+    let dir = temporary::create_dir("cellwright-")?;
     let path = dir.path().join(&text.file_name);
     // Editors expect a line break at the end.
     let before = format!("{}\n", text.text);

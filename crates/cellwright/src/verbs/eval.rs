@@ -8,6 +8,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::{Failure, Kind, command, flag, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
+use cellwright_engine::kernels::absolute_path;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ReportDetail;
 use cellwright_host::protocol::WaitMode;
@@ -249,7 +250,7 @@ fn script(args: &EvalArgs) -> Result<Option<PathBuf>, Failure> {
     let Some(file) = args.file.as_deref().filter(|file| *file != "-") else {
         return Ok(None);
     };
-    Ok(Some(std::path::absolute(file)?))
+    Ok(Some(absolute_path(Path::new(file))?))
 }
 
 /// Returns the source of each cell.

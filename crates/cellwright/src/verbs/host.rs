@@ -93,7 +93,7 @@ pub(crate) fn host(args: &HostArgs, engine: &Engine, console: &Console) -> Resul
 fn status(console: &Console) -> Result<(), Failure> {
     let path = runtime_dir::default_path();
     let status = block_on(async {
-        let Some(dir) = RuntimeDir::open(path.clone())? else {
+        let Some(dir) = RuntimeDir::open(&path)? else {
             return Ok(None);
         };
         let Some(mut client) = find::connect_existing(&dir).await? else {
@@ -199,7 +199,7 @@ fn start(engine: &Engine, console: &Console) -> Result<(), Failure> {
 
 fn show_log(args: &LogArgs, console: &Console) -> Result<(), Failure> {
     let path = runtime_dir::default_path();
-    let text = match RuntimeDir::open(path.clone())? {
+    let text = match RuntimeDir::open(&path)? {
         Some(dir) => log::last_lines(&dir, args.lines).map_err(|source| HostError::File {
             step: "read the log in",
             path: path.clone(),

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_operations::file_path::FilePath;
+use cellwright_stdext::private::temporary;
 use tempfile::TempDir;
 
 use crate::console::Console;
@@ -40,7 +41,7 @@ impl NotebookInput {
             return Ok(None);
         }
         console.note_stdin("a notebook");
-        let dir = tempfile::tempdir()?;
+        let dir = temporary::create_dir("cellwright-")?;
         let path = dir.path().join(STDIN_NAME);
         let mut file = File::create_new(&path)?;
         io::copy(&mut io::stdin().lock(), &mut file)?;

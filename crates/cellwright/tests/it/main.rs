@@ -41,6 +41,7 @@ mod readme;
 mod run;
 mod save;
 mod sessions;
+mod shared_locations;
 mod soak;
 mod stdin;
 mod terminal;

@@ -12,6 +12,10 @@ use crate::suggest::nearest;
 
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Self {
+        if let KernelError::OverIpc { source } = error {
+            let hint = tcp_hint("if this kernel does not support Unix sockets");
+            return Self::from(*source).hint(hint);
+        }
         let mut failure = Self::new(Kind::Kernel, capitalize(&error.to_string()));
         failure.add_causes(&error);
         match &error {
@@ -136,12 +140,14 @@ impl Failure {
                     " does not need ipykernel",
                 ]),
             KernelError::Connection { source } => match source {
-                ConnectionError::File { .. } => self.hint("a kernel removes its connection file when it exits"),
+                ConnectionError::File { .. } => {
+                    self.hint("a kernel removes its connection file when it exits")
+                }
                 _ => self.hint("`%connect_info` in the kernel prints what it should contain"),
             },
-            KernelError::NoSockets { .. } => self.hint(
-                "CELLWRIGHT_HOST_DIR names another directory; `kernel.transport = \"tcp\"` needs none",
-            ),
+            KernelError::NoSockets { .. } => self
+                .hint("name a directory of yours with a short path in CELLWRIGHT_HOST_DIR")
+                .hint(tcp_hint("to use no directory")),
             KernelError::Unreachable { .. } => {
                 self.hint("it may have exited without removing its connection file")
             }
@@ -236,6 +242,12 @@ fn interpreter_hint() -> Hint {
         flag("python"),
         " names another",
     ]
+}
+
+fn tcp_hint(purpose: &str) -> String {
+    format!(
+        "{purpose}, set `kernel.transport = \"tcp\"` in your settings; other users of this machine can then read the kernel's messages"
+    )
 }
 
 fn start_limit_hint() -> Hint {

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use cellwright_stdext::private::temporary;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -101,7 +101,11 @@ async fn run_verb(
 ) -> io::Result<BridgeReply> {
     let cwd = cwd.filter(|cwd| cwd.is_absolute() && cwd.is_dir());
     let stdin = match &command.stdin {
-        Some(text) => Stdio::from(unnamed_file(text.as_bytes())?),
+        Some(text) => {
+            let text = text.clone();
+            let file = tokio::task::spawn_blocking(move || unnamed_file(text.as_bytes())).await;
+            Stdio::from(file??)
+        }
         None => Stdio::null(),
     };
     let mut child = Command::new(program::current_program())
@@ -167,14 +171,7 @@ fn parse_reply(bytes: &[u8], code: Option<i32>) -> BridgeReply {
 /// Returns an unnamed file with this text, as the standard input of a verb. Not a pipe: if this process is killed, the
 /// verb must not take half of the text for all of it.
 fn unnamed_file(text: &[u8]) -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!("cellwright-{}", super::random_token()?));
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
-    std::fs::remove_file(&path)?;
+    let mut file = temporary::create_file()?;
     file.write_all(text)?;
     file.rewind()?;
     Ok(file)

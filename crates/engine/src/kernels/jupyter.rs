@@ -81,9 +81,9 @@ fn split_path_list(path: &OsStr) -> Vec<PathBuf> {
 
 /// The directory with the connection files of running kernels.
 pub fn runtime_path(paths: &JupyterPaths) -> PathBuf {
-    // Without a home directory, no Jupyter server looks for connection files: use any private directory.
-    let private = || runtime_dir::default_path().join("jupyter");
-    paths.runtime_dir.clone().unwrap_or_else(private)
+    // Without a home directory, no Jupyter server looks for connection files.
+    let runtime = paths.runtime_dir.clone();
+    runtime.unwrap_or_else(runtime_dir::connection_file_dir)
 }
 
 /// The directories in `PATH`, in the environment of a kernel.
@@ -195,7 +195,7 @@ pub(super) fn select_existing(
 
 /// Finds a connection file by its path, or by its name in the directory of running kernels.
 fn find_connection_file(path: &Path, runtime: &Path) -> Result<PathBuf, Failure> {
-    let absolute = std::path::absolute(path)?;
+    let absolute = super::absolute_path(path)?;
     if absolute.is_file() {
         // Every path to one file must give the same id.
         return Ok(absolute.canonicalize().unwrap_or(absolute));

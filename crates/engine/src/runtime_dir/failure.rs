@@ -1,6 +1,7 @@
 //! Describes problems of the runtime directory to users.
 
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
+use cellwright_stdext::private::PrivateDirError;
 
 use super::RuntimeDirError;
 
@@ -9,22 +10,33 @@ impl From<RuntimeDirError> for Failure {
         let mut failure = Self::new(Kind::Host, capitalize(&error.to_string()));
         failure.add_causes(&error);
         match &error {
-            RuntimeDirError::NotADirectory { path, .. } => failure.hint(format!(
-                "remove it (`rm {}`), or name another directory in CELLWRIGHT_HOST_DIR",
-                path.display()
-            )),
-            RuntimeDirError::WrongOwner { .. } => {
-                failure.hint("name a directory that belongs to you in CELLWRIGHT_HOST_DIR")
+            RuntimeDirError::Dir(PrivateDirError::NotADirectory { path, .. }) => {
+                failure.hint(format!(
+                    "remove it (`rm {}`), or name another directory in CELLWRIGHT_HOST_DIR",
+                    path.display()
+                ))
             }
-            RuntimeDirError::TooPermissive { path, .. } => failure.hint(format!(
-                "if no other user put files there: `chmod 700 {}`; or name another directory in \
-                 CELLWRIGHT_HOST_DIR",
-                path.display()
-            )),
+            RuntimeDirError::Dir(
+                PrivateDirError::WrongOwner { .. } | PrivateDirError::ParentOwner { .. },
+            ) => failure.hint("name a directory that belongs to you in CELLWRIGHT_HOST_DIR"),
+            RuntimeDirError::Dir(PrivateDirError::TooPermissive { path, .. }) => {
+                failure.hint(format!(
+                    "if no other user put files there: `chmod 700 {}`; or name another directory in \
+                     CELLWRIGHT_HOST_DIR",
+                    path.display()
+                ))
+            }
+            RuntimeDirError::Dir(PrivateDirError::ParentWritable { path, .. }) => {
+                failure.hint(format!(
+                    "remove the access of other users (`chmod go-w {}`), or name another directory in \
+                     CELLWRIGHT_HOST_DIR",
+                    path.display()
+                ))
+            }
             RuntimeDirError::SocketPathTooLong { .. } => {
                 failure.hint("name a directory with a shorter path in CELLWRIGHT_HOST_DIR")
             }
-            RuntimeDirError::Io { .. } => {
+            RuntimeDirError::Io { .. } | RuntimeDirError::Dir(_) => {
                 failure.hint("fix it, or name another directory in CELLWRIGHT_HOST_DIR")
             }
         }

@@ -205,8 +205,8 @@ define_settings! {
         backend: Backend = "runner", Choice(Backend::NAMES), Trusted;
         /// Kernelspec for the backend `jupyter`; if unset, the ipykernel of the interpreter.
         name: Option<String> = "", Text, Trusted;
-        /// Transport of Jupyter kernels: `ipc` (socket files), `tcp` (loopback), or `auto`.
-        transport: Transport = "auto", Choice(&["auto", "ipc", "tcp"]), Allowed;
+        /// Transport of Jupyter kernels: `ipc` (Unix sockets for you alone), or `tcp` (loopback ports, which other users can read).
+        transport: Transport = "ipc", Choice(&["ipc", "tcp"]), Allowed;
         /// Time that a kernel may take to become ready, in seconds; 0 means no limit.
         start_timeout: Duration = "60", Seconds, Allowed;
         /// Time that interrupted code has before its kernel is killed, in seconds; 0 kills it at once.
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(values.eval.owner, "user");
         assert_eq!(values.kernel.memory_warning, 80);
         assert_eq!(values.kernel.backend, Backend::Runner);
-        assert_eq!(values.kernel.transport, Transport::Auto);
+        assert_eq!(values.kernel.transport, Transport::Ipc);
         assert_eq!((values.sessions.max, values.sessions.restarts), (16, 2));
         assert_eq!(values.artifacts.max_bytes, 2 << 30);
         assert_eq!(values.output.line, 768);

@@ -123,7 +123,6 @@ typed! {
     String, Value::Text(text) => Some(text.clone());
     Backend, Value::Text(text) => Backend::from_name(text);
     Transport, Value::Text(text) => match text.as_str() {
-        "auto" => Some(Self::Auto),
         "ipc" => Some(Self::Ipc),
         "tcp" => Some(Self::Tcp),
         _ => None,

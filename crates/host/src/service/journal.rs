@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -13,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use cellwright_execution::{CellOutputs, ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::SessionId;
-use cellwright_stdext::LockExt;
+use cellwright_stdext::{LockExt, private};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -201,12 +200,12 @@ impl JournalWriter {
 
     fn open(&self, session: SessionId) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600);
+        options.append(true).create(true);
         let path = path(&self.dir, session);
-        match options.open(&path) {
+        match private::open_file(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 create_private_dir(&self.dir)?;
-                options.open(&path)
+                private::open_file(&options, &path)
             }
             opened => opened,
         }

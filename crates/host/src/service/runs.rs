@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use cellwright_engine::settings::Settings;
 use cellwright_execution::{Execution, ExecutionStatus};
 use cellwright_kernel::{StopHandle, StopReason};
-use cellwright_stdext::{LockExt, rfc3339};
+use cellwright_stdext::{LockExt, private, rfc3339};
 
 use super::super::reply::RunInfo;
 
@@ -17,6 +17,9 @@ const COLLECTED_RESULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Number of run numbers that are reserved at once, so that not every run writes to disk.
 const RESERVED_NUMBERS: u64 = 64;
+
+/// Maximum size in bytes of the file with the reserved numbers.
+const NUMBER_SIZE_LIMIT: u64 = 64;
 
 /// The runs.
 pub(super) struct Runs {
@@ -51,7 +54,8 @@ pub(super) struct Run {
 
 impl Runs {
     pub(super) fn new(numbers: PathBuf, settings: &Settings) -> Self {
-        let text = std::fs::read_to_string(&numbers).unwrap_or_default();
+        let text = private::read_file(&numbers, NUMBER_SIZE_LIMIT).unwrap_or_default();
+        let text = String::from_utf8(text).unwrap_or_default();
         let last = text.trim().parse().unwrap_or(0);
         Self {
             inner: Mutex::new(RunTable {
@@ -79,7 +83,7 @@ impl Runs {
         if inner.last > inner.reserved {
             inner.reserved = inner.last + RESERVED_NUMBERS;
             // If this fails, numbers may be used again after a crash.
-            std::fs::write(&self.numbers, inner.reserved.to_string()).ok();
+            private::replace_file(&self.numbers, inner.reserved.to_string().as_bytes()).ok();
         }
         let number = inner.last;
         let run = Run {

@@ -5,11 +5,14 @@ use std::sync::Mutex;
 
 use cellwright_kernel::KernelId;
 use cellwright_kernel::session::{KernelLoss, SessionKey, SessionReport, Sessions};
-use cellwright_stdext::LockExt;
+use cellwright_stdext::{LockExt, private};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of sessions in the file.
 const SESSIONS_MAX: usize = 1024;
+
+/// Maximum size of the file in bytes. Hosts write smaller ones.
+const SIZE_LIMIT: u64 = 64 << 20;
 
 /// A file with the live sessions. A host that shuts down in order removes it.
 pub(super) struct SessionList {
@@ -37,7 +40,7 @@ impl SessionList {
     /// Records the loss of the sessions of an earlier host, so that their clients receive a notice. Returns the
     /// number of lost sessions.
     pub(super) fn recover_lost(&self, sessions: &Sessions) -> usize {
-        let text = std::fs::read(&self.path).unwrap_or_default();
+        let text = private::read_file(&self.path, SIZE_LIMIT).unwrap_or_default();
         // Hosts write valid lists, so an invalid file is ignored.
         let lines: Vec<SessionLine> = serde_json::from_slice(&text).unwrap_or_default();
         let count = lines.len();
@@ -68,11 +71,8 @@ impl SessionList {
         let live: Vec<SessionLine> = sessions.iter().map(line).collect();
         lost.retain(|line| !live.contains(line));
         let lines: Vec<&SessionLine> = live.iter().chain(lost.iter()).take(SESSIONS_MAX).collect();
-        let new = self.path.with_extension("new");
-        if let Ok(text) = serde_json::to_vec(&lines)
-            && std::fs::write(&new, text).is_ok()
-        {
-            std::fs::rename(&new, &self.path).ok();
+        if let Ok(text) = serde_json::to_vec(&lines) {
+            private::replace_file(&self.path, &text).ok();
         }
         sessions
     }

@@ -94,8 +94,12 @@ fn random_file_name() -> io::Result<String> {
 }
 
 /// Removes connection files that other Cellwright processes have left. Returns their number. A file stays unless it is
-/// certain that Cellwright wrote it and that its process has exited.
+/// certain that Cellwright wrote it and that its process has exited. A directory to which all users can write is not searched:
+/// it may contain any number of entries.
 pub fn sweep(runtime: &Path) -> usize {
+    if !fs::metadata(runtime).is_ok_and(|meta| private_dir::is_for_user(&meta)) {
+        return 0;
+    }
     let Ok(entries) = fs::read_dir(runtime) else {
         return 0;
     };

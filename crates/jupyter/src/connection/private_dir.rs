@@ -42,6 +42,11 @@ pub(super) fn is_writable_by_others(meta: &Metadata) -> bool {
     meta.mode() & 0o022 != 0 && meta.mode() & STICKY == 0
 }
 
+/// Whether the directory belongs to the user, and other users cannot create files in it, except for its group.
+pub(super) fn is_for_user(meta: &Metadata) -> bool {
+    is_owned_by_user(meta) && meta.mode() & 0o002 == 0
+}
+
 /// Whether the user owns the file.
 pub(super) fn is_owned_by_user(meta: &Metadata) -> bool {
     meta.uid() == rustix::process::geteuid().as_raw()

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use cellwright_stdext::private::{create_safe_dir, is_writable, safe_dir};
 use rustix::fs::OFlags;
 
 use super::owner::Owner;
@@ -83,12 +84,23 @@ impl SocketDir {
         Err(NoSocketDir { tried })
     }
 
+    /// Finds the first usable candidate, without creating anything.
+    pub fn find(candidates: &[PathBuf]) -> Result<&Path, NoSocketDir> {
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            match check_usable(candidate) {
+                Ok(()) => return Ok(candidate),
+                Err(problem) => tried.push((candidate.clone(), problem)),
+            }
+        }
+        Err(NoSocketDir { tried })
+    }
+
     fn create_in(candidate: &Path) -> Result<Self, SocketDirProblem> {
         // Before anything is created, and again without links, where the path may be longer.
         check_path(candidate)?;
-        let candidate = private_dir::create(candidate)?;
+        let candidate = create_safe_dir(candidate).map_err(io::Error::from)?;
         check_path(&candidate)?;
-        private_dir::check_safe(&fs::metadata(&candidate)?)?;
         let path = loop {
             let path = candidate.join(random_name()?);
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -120,10 +132,14 @@ impl SocketDir {
     }
 
     /// Removes the socket directories that other Cellwright processes have left in the candidates. Returns their number. A
-    /// directory stays unless it is certain that Cellwright created it and that its process has exited.
+    /// directory stays unless it is certain that Cellwright created it and that its process has exited. Candidates to which
+    /// other users can write are not searched: they may contain any number of entries.
     pub fn sweep(candidates: &[PathBuf]) -> usize {
         candidates
             .iter()
+            .filter(|candidate| {
+                fs::metadata(candidate).is_ok_and(|meta| private_dir::is_for_user(&meta))
+            })
             .filter_map(|candidate| fs::read_dir(candidate).ok())
             .flat_map(Iterator::flatten)
             .filter(|entry| entry.file_name().to_str().is_some_and(is_socket_dir_name))
@@ -140,6 +156,10 @@ impl Drop for SocketDir {
 
 /// Checks that the path of a socket below the candidate would be valid.
 fn check_path(candidate: &Path) -> Result<(), SocketDirProblem> {
+    if !candidate.is_absolute() {
+        let reason = "it is not an absolute path";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason).into());
+    }
     if candidate.to_str().is_none() {
         return Err(SocketDirProblem::NotUtf8);
     }
@@ -149,6 +169,17 @@ fn check_path(candidate: &Path) -> Result<(), SocketDirProblem> {
         return Err(SocketDirProblem::TooLong { length });
     }
     Ok(())
+}
+
+/// Checks that a socket directory can be created in the candidate, or in its closest existing parent.
+fn check_usable(candidate: &Path) -> Result<(), SocketDirProblem> {
+    check_path(candidate)?;
+    let existing = candidate.ancestors().find(|dir| dir.exists());
+    let dir = safe_dir(existing.unwrap_or(candidate)).map_err(io::Error::from)?;
+    if is_writable(&dir) {
+        return Ok(());
+    }
+    Err(io::Error::from(io::ErrorKind::PermissionDenied).into())
 }
 
 fn random_name() -> io::Result<String> {

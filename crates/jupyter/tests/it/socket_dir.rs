@@ -151,7 +151,7 @@ fn unsafe_directories_are_rejected() {
     assert!(
         unsafe_dir
             .to_string()
-            .contains("other users can change its contents"),
+            .contains("other users can replace what is in"),
         "{unsafe_dir}"
     );
     assert_eq!(fs::read_dir(&open).unwrap().count(), 0);

@@ -143,6 +143,23 @@ def _error(name, answer):
     return error
 
 
+def _connect(host, port):
+    """Connect to a loopback address.
+
+    Not by name: the codec that encodes host names imports modules, which would come from the user's
+    directory.
+    """
+    family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
+    connected = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.connect(("::1" if host == "[::1]" else "127.0.0.1", port))
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
 def _post(data):
     """Send one request to the loopback address. Proxy settings of the environment are ignored."""
     url, token = os.environ.get(URL_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
@@ -156,8 +173,7 @@ def _post(data):
         raise ToolError("%s is %r, which is not a loopback address" % (URL_VARIABLE, url))
     connection = HTTPConnection(host, int(port), timeout=None)
     try:
-        connection.connect()
-        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sock = _connect(host, int(port))
         connection.request(
             "POST",
             "/v1/tool",

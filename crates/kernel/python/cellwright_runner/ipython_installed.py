@@ -7,10 +7,9 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import warnings
 
-from . import lazy
+from . import lazy, temporary
 from .state import STATE
 
 
@@ -77,7 +76,8 @@ def _make_shell(shell, kind):
     }
     saved_signal = signal.getsignal(signal.SIGINT)
     saved_path = sys.path[:]
-    os.environ.setdefault("IPYTHONDIR", _private_directory())
+    if "IPYTHONDIR" not in os.environ:
+        os.environ["IPYTHONDIR"] = _private_directory()
     try:
         from traitlets.config import Config
 
@@ -123,6 +123,6 @@ def _show_in_pager(shell, text, start=0, screen_lines=0, pager_cmd=None):
 
 
 def _private_directory():
-    directory = tempfile.mkdtemp(prefix="cellwright-ipython-")
+    directory = temporary.private_directory("cellwright-ipython-")
     atexit.register(shutil.rmtree, directory, True)
     return directory

@@ -179,6 +179,33 @@ def test_user_files_do_not_shadow_bridge_imports(host, bridge, tmp_path):
     assert status(host.run("tool.doctor()")) == "ok"
 
 
+RECORD = """import os
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported"), "a") as file:
+    file.write(__name__ + " ")
+raise ImportError("a file of the working directory")
+"""
+
+
+def test_no_call_imports_a_module_of_the_working_directory(host, bridge, tmp_path):
+    names = result(host.run("import os, sys; sorted(os.listdir(os.path.dirname(os.__file__)))"))
+    modules = {name.partition(".")[0] for name in eval(names) if not name.startswith("_")}
+    for name in modules - {"site-packages", "os"}:
+        (tmp_path / (name + ".py")).write_text(RECORD)
+    bridge.answer = {"ok": True, "value": {"text": "é"}}
+    for call in ("tool.read('é')", "tool.doctor()", "tool.edit('a', old='x', new='y')"):
+        assert status(host.run(call)) == "ok"
+    bridge.answer = {"ok": False, "error": "é", "kind": "bad_file", "hints": ["h"]}
+    assert error(host.run("tool.read('a')"))["ename"] == "ToolError"
+    bridge.code, bridge.answer = 502, b"\xff<html>"
+    assert error(host.run("tool.read('a')"))["ename"] == "ToolError"
+    for url in ("http://localhost:1", "http://[::1]:1", "http://example.org:1"):
+        assert error(host.run("tool.read('a')", env={**host.env, "CELLWRIGHT_BRIDGE_URL": url}))
+    assert result(host.run("run('echo hi').stdout")) == "'hi\\n'"
+    assert text(host.run("%%bash\necho hi")) == "hi\n"
+    assert text(host.run("%%script cat\nhi")) == "hi\n"
+    assert not (tmp_path / "imported").exists(), (tmp_path / "imported").read_text()
+
+
 def test_unsupported_values_raise_type_error(host, bridge):
     assert error(host.run("tool.edit('a', old=object())"))["ename"] == "TypeError"
     assert bridge.calls == []

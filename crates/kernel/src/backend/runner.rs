@@ -33,7 +33,7 @@ use frame::Frame;
 use text_router::TextRouter;
 use trace::Trace;
 
-pub use staging::{per_user_dir_name, staged_dir_name};
+pub use staging::staged_dir_name;
 
 /// How long a cell may run after an interrupt before its kernel is killed.
 pub const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
@@ -91,7 +91,9 @@ impl Runner {
         stop: &StopSignal,
     ) -> Result<Self, KernelError> {
         check_directory(&context.cwd)?;
-        let files = staging::stage(&context.staging)?;
+        let dirs = context.staging.clone();
+        let staged = tokio::task::spawn_blocking(move || staging::stage(&dirs)).await;
+        let files = staged.map_err(|source| KernelError::from_exhaustion(source.into()))??;
         let program = &spec.python;
         let mut env = spec.env.clone();
         // Until the runner runs, nothing may be imported from the working directory (`boot.py`

@@ -28,7 +28,7 @@ pub(crate) fn spec(kernelspec: Kernelspec, dir: &Path) -> JupyterSpec {
         identified_by: IdentifiedBy::Kernelspec,
         env: inherited_environment(),
         runtime: dir.join(".runtime"),
-        transport: Transport::Auto,
+        transport: Transport::Ipc,
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(2),
     }

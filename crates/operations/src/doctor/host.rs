@@ -13,7 +13,7 @@ use crate::finding::{Finding, Severity};
 /// Checks the host if one runs. Starts none.
 pub(super) fn check(findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let path = runtime_dir::default_path();
-    let dir = match RuntimeDir::open(path.clone()) {
+    let dir = match RuntimeDir::open(&path) {
         Ok(dir) => dir,
         Err(error) => {
             findings.push(problem("host-directory", error.into()));

@@ -1,6 +1,6 @@
 //! Checks the Jupyter kernels. No finding is an error, because code runs without them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
@@ -9,8 +9,10 @@ use cellwright_engine::kernels::installed::{KernelProblem, list_installed};
 use cellwright_engine::kernels::{self, jupyter};
 use cellwright_engine::runtime_dir;
 use cellwright_engine::settings::Settings;
+use cellwright_jupyter::connection::SocketDir;
 use cellwright_jupyter::kernelspec::KernelspecError;
 use cellwright_kernel::python::{self, Interpreter};
+use cellwright_stdext::private::temporary;
 
 use crate::finding::{Finding, Severity};
 
@@ -112,7 +114,7 @@ fn runtime(runtime_dir: &Path) -> Finding {
     let shown = runtime_dir.display();
     // A missing directory is created: its closest existing parent must be writable.
     let existing = runtime_dir.ancestors().find(|dir| dir.exists());
-    let result = existing.map(tempfile::tempfile_in);
+    let result = existing.map(temporary::create_file_in);
     match result {
         Some(Err(error)) => Finding::new(
             Severity::Warning,
@@ -128,20 +130,15 @@ fn runtime(runtime_dir: &Path) -> Finding {
     }
 }
 
-/// Checks whether a directory for sockets has a short enough path.
+/// Checks whether a private directory for sockets has a short enough path.
 fn sockets() -> Finding {
-    let dirs: Vec<PathBuf> = runtime_dir::kernel_socket_dir_candidates();
-    match dirs.first() {
-        Some(dir) => Finding::new(
+    match SocketDir::find(&runtime_dir::kernel_socket_dirs()) {
+        Ok(dir) => Finding::new(
             Severity::Ok,
             "jupyter-sockets",
             format!("sockets are in {}", dir.display()),
         ),
-        None => Finding::new(
-            Severity::Note,
-            "jupyter-sockets",
-            "the paths of all directories are too long for sockets, so kernels use loopback ports",
-        )
-        .next("name a directory with a shorter path in CELLWRIGHT_HOST_DIR"),
+        Err(error) => Finding::new(Severity::Warning, "jupyter-sockets", error.to_string())
+            .next("name a directory of yours with a short path in CELLWRIGHT_HOST_DIR"),
     }
 }

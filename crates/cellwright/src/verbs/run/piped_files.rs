@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
+use cellwright_engine::kernels::working_directory;
 use cellwright_operations::run::RunRequest;
+use cellwright_stdext::private::temporary;
 use tempfile::TempDir;
 
 use super::RunArgs;
@@ -45,7 +47,9 @@ impl PipedFiles {
         }
         Ok(Self {
             input: NotebookInput::open(&args.path, console)?,
-            result: to_stdout.then(tempfile::tempdir).transpose()?,
+            result: to_stdout
+                .then(|| temporary::create_dir("cellwright-"))
+                .transpose()?,
         })
     }
 
@@ -59,7 +63,7 @@ impl PipedFiles {
         if self.input.is_stdin() {
             self.input.file().open_path().clone_into(&mut request.path);
             if request.cwd.is_none() {
-                request.cwd = Some(std::env::current_dir()?);
+                request.cwd = Some(working_directory(None)?);
             }
         }
         if let Some(dir) = &self.result {

@@ -205,8 +205,10 @@ fn another_user_is_rejected() {
     }
     let report = connect_as_other_user(&test_host);
     assert!(report.contains("connected, 0 bytes"), "{report}");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&test_host.dir, mode).unwrap();
+    for path in [test_host.context.home(), &test_host.dir] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(path, mode).unwrap();
+    }
     super::wait_until("the host does not log it", || {
         let log = test_host.log();
         log.contains("rejected a client of user 65534")

@@ -196,6 +196,7 @@ const LIBRARY_USERS: [(&str, &[&str]); 28] = [
             "cellwright-jupyter",
             "cellwright-kernel",
             "cellwright-output",
+            "cellwright-stdext",
         ],
     ),
     (

@@ -9,6 +9,9 @@ use super::{files, root};
 /// Maximum number of lines of a file, without unit tests.
 const LINES_MAX: usize = 600;
 
+/// The module that chooses the directory for temporary files.
+const TEMPORARY: &str = "crates/stdext/src/private/temporary.rs";
+
 /// Source files of all crates.
 fn sources() -> Vec<std::path::PathBuf> {
     files(&root().join("crates"), "rs")
@@ -76,7 +79,9 @@ fn libraries_neither_print_nor_read_the_environment() {
             && !APPLICATION.iter().any(|path| relative.starts_with(path))
             && !relative.starts_with("crates/test-support")
             // A program, not a library.
-            && !relative.starts_with("crates/kernel/src/bin");
+            && !relative.starts_with("crates/kernel/src/bin")
+            // Chooses the directory for temporary files.
+            && relative != Path::new(TEMPORARY);
         if !is_library {
             continue;
         }
@@ -112,6 +117,68 @@ fn the_application_prints_in_one_place_and_reads_variables_in_one_place() {
             if name != "crates/engine/src/env.rs" {
                 assert!(!code.contains("env::var"), "{name} reads a variable");
             }
+        }
+    }
+}
+
+#[test]
+fn one_module_chooses_the_directory_for_temporary_files() {
+    // Each of them uses `TMPDIR` without a check of who can change the directory, or names a shared directory.
+    let forbidden = [
+        "temp_dir()",
+        "tempfile::tempfile()",
+        "tempfile::tempdir",
+        "tempfile::spooled",
+        ".tempdir()",
+        ".tempfile()",
+        ".tempdir_in(",
+        "TempDir::new",
+        "TempFile::new()",
+        "\"/tmp\"",
+        "\"/var/tmp\"",
+        "\"/dev/shm\"",
+    ];
+    for path in sources() {
+        let relative = path.strip_prefix(root()).unwrap();
+        let is_source = relative.components().any(|part| part.as_os_str() == "src");
+        // Modules of unit tests.
+        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        if !is_source || is_test || relative == Path::new(TEMPORARY) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in without_tests(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for word in forbidden {
+                let place = format!("{}:{}", relative.display(), number + 1);
+                assert!(!code.contains(word), "{place}: {word}; use {TEMPORARY}");
+            }
+        }
+    }
+    for path in files(&root().join("crates/kernel/python/cellwright_runner"), "py") {
+        let text = fs::read_to_string(&path).unwrap();
+        let chooses = text.contains("tempfile") || text.contains("/tmp");
+        let name = path.file_name().unwrap();
+        assert_eq!(chooses, name == "temporary.py", "{}", path.display());
+    }
+}
+
+#[test]
+fn the_host_opens_its_files_in_one_way() {
+    // These wait for the other end of a pipe and follow links.
+    let forbidden = [
+        "File::open(",
+        "File::create(",
+        ".open(&",
+        "fs::read(",
+        "fs::read_to_string(",
+        "fs::write(",
+    ];
+    for path in files(&root().join("crates/host/src"), "rs") {
+        let text = fs::read_to_string(&path).unwrap();
+        for word in forbidden {
+            let found = without_tests(&text).contains(word);
+            assert!(!found, "{}: {word}", path.display());
         }
     }
 }

@@ -4,9 +4,9 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 
 from .. import shell as shells
+from .. import temporary
 from ..state import STATE
 from . import UsageError, options, split
 
@@ -23,7 +23,7 @@ def _run(command, body, found, with_stdin=True):
     piped = captured or STATE.captured_displays is not None or not shells.streams_are_original()
     source = subprocess.DEVNULL
     if with_stdin:
-        source = tempfile.TemporaryFile()
+        source = temporary.unnamed_file()
         source.write(body.encode("utf-8", "surrogateescape"))
         source.seek(0)
     try:

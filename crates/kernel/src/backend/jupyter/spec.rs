@@ -58,11 +58,9 @@ pub struct AttachedSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// IPC if the kernel supports it, else TCP.
+    /// Unix sockets in a directory that only this user can access.
     #[default]
-    Auto,
-    /// Unix sockets in the file system.
     Ipc,
-    /// TCP on the loopback address.
+    /// TCP on the loopback address. Messages are signed but not encrypted: other users of the machine can read them.
     Tcp,
 }

@@ -22,9 +22,6 @@ use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::StopSignal;
 use crate::variables::set_variable;
 
-/// How long a kernel may take to become ready over IPC before it is started over TCP.
-const IPC_START_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// How often the heartbeat of an attached kernel is checked.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -44,41 +41,49 @@ pub(super) async fn start(
 ) -> Result<ReadyKernel, KernelError> {
     check_directory(&context.cwd)?;
     check_program(spec)?;
-    // Removes the files of hosts that were killed.
-    connection::sweep(&spec.runtime);
-    SocketDir::sweep(&context.sockets);
+    let (runtime, dirs) = (spec.runtime.clone(), context.sockets.clone());
+    let transport = spec.transport;
+    let prepared = tokio::task::spawn_blocking(move || prepare_sockets(transport, &runtime, &dirs));
+    let sockets = prepared
+        .await
+        .map_err(|source| KernelError::from_exhaustion(source.into()))??;
     let deadline = StartDeadline {
         stop,
         at: Instant::now() + spec.start_timeout,
         timeout: spec.start_timeout,
     };
     let attempt = LaunchAttempt { spec, context };
-    let sockets = match spec.transport {
-        Transport::Tcp => None,
-        Transport::Auto => SocketDir::new(&context.sockets).ok(),
-        Transport::Ipc => match SocketDir::new(&context.sockets) {
-            Ok(dir) => Some(dir),
-            Err(error) => return Err(KernelError::NoSockets { source: error }),
-        },
-    };
     let Some(sockets) = sockets else {
         return attempt.start_tcp(&deadline).await;
     };
-    if spec.transport == Transport::Ipc {
-        return attempt.start_ipc(sockets, &deadline).await;
-    }
-    let first = StartDeadline {
-        at: deadline.at.min(Instant::now() + IPC_START_TIMEOUT),
-        ..deadline
-    };
-    match attempt.start_ipc(sockets, &first).await {
-        // Some kernels do not support IPC: they exit or hang.
-        Err(KernelError::FailedToStart { .. } | KernelError::NotReady { .. })
-            if Instant::now() < deadline.at =>
+    let ready = attempt.start_ipc(sockets, &deadline).await;
+    match ready {
+        // Perhaps the kernel supports only TCP. Other users could read its messages then: the user decides.
+        Err(error @ (KernelError::FailedToStart { .. } | KernelError::NotReady { .. }))
+            if !spec.kernelspec.is_ipykernel() =>
         {
-            attempt.start_tcp(&deadline).await
+            let source = Box::new(error);
+            Err(KernelError::OverIpc { source })
         }
         ready => ready,
+    }
+}
+
+/// Removes the files of processes that were killed and creates the directory of the kernel's sockets. Without a directory the
+/// kernel does not start. `None`: the user has chosen TCP.
+fn prepare_sockets(
+    transport: Transport,
+    runtime: &Path,
+    dirs: &[PathBuf],
+) -> Result<Option<SocketDir>, KernelError> {
+    connection::sweep(runtime);
+    SocketDir::sweep(dirs);
+    match transport {
+        Transport::Tcp => Ok(None),
+        Transport::Ipc => match SocketDir::new(dirs) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(source) => Err(KernelError::NoSockets { source }),
+        },
     }
 }
 

@@ -4,12 +4,10 @@
 //! copies and starts quickly. Every start checks that the files are complete and unchanged:
 //! cleaners of temporary directories have removed some of them before.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use cellwright_stdext::private::{PrivateDir, create_safe_dir, read_file, replace_file};
 use twox_hash::XxHash3_128;
 
 use crate::error::KernelError;
@@ -23,14 +21,11 @@ const STAGED_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runne
 pub(in crate::backend) fn stage(dirs: &[PathBuf]) -> Result<PathBuf, KernelError> {
     let mut error = None;
     for dir in dirs {
-        let target = dir.join(staged_dir_name());
-        match stage_in(&target) {
-            Ok(()) => return Ok(target),
+        match stage_in(dir) {
+            Ok(target) => return Ok(target),
             Err(source) => {
-                error = Some(KernelError::Staging {
-                    dir: target,
-                    source,
-                });
+                let dir = dir.join(staged_dir_name());
+                error = Some(KernelError::Staging { dir, source });
             }
         }
     }
@@ -45,11 +40,6 @@ pub fn staged_dir_name() -> String {
     format!("runner-{:016x}", content_hash())
 }
 
-/// A directory name for this user, for use in a directory that all users share.
-pub fn per_user_dir_name() -> String {
-    format!("cellwright-{}", rustix::process::geteuid().as_raw())
-}
-
 fn content_hash() -> u128 {
     let mut hasher = XxHash3_128::new();
     for (name, content) in STAGED_FILES {
@@ -60,55 +50,28 @@ fn content_hash() -> u128 {
     hasher.finish_128() >> 64
 }
 
-fn stage_in(target: &Path) -> io::Result<()> {
-    create_private_dir(target)?;
+/// Writes the files below `dir`. Kernels run code from there: no other user can replace a file or a directory above it.
+fn stage_in(dir: &Path) -> io::Result<PathBuf> {
+    let target = create_safe_dir(dir)?.join(staged_dir_name());
+    let target = PrivateDir::create(&target)?.path().to_owned();
     for (name, content) in STAGED_FILES {
         let file = target.join(name);
-        if fs::read(&file).is_ok_and(|existing| existing == *content) {
+        let limit = content.len() as u64;
+        if read_file(&file, limit).is_ok_and(|existing| existing == *content) {
             continue;
         }
         if let Some(dir) = file.parent() {
-            create_private_dir(dir)?;
+            PrivateDir::create(dir)?;
         }
-        replace_atomically(&file, content)?;
+        replace_file(&file, content)?;
     }
-    Ok(())
-}
-
-/// Creates a directory that only this user can write to: kernels run code from it.
-fn create_private_dir(dir: &Path) -> io::Result<()> {
-    if !dir.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    }
-    let found = dir.metadata()?;
-    let is_owned = found.uid() == rustix::process::geteuid().as_raw();
-    if !is_owned || found.mode() & 0o022 != 0 {
-        let reason = "other users could change the files in it";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
-    }
-    Ok(())
-}
-
-/// Replaces a file so that readers see either the old or the new content.
-fn replace_atomically(file: &Path, content: &[u8]) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = file.with_extension(format!("{}-{number}.new", std::process::id()));
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut open| open.write_all(content))
-        .and_then(|()| fs::rename(&temporary, file));
-    if written.is_err() {
-        let _removed = fs::remove_file(&temporary);
-    }
-    written
+    Ok(target)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -156,10 +156,20 @@ async fn a_kernel_that_publishes_nothing_runs_cells_without_output() {
 }
 
 #[tokio::test]
-async fn a_kernel_without_ipc_is_started_over_tcp() {
+async fn a_kernel_without_ipc_is_started_over_tcp_only_on_request() {
     let script = "if CONNECTION['transport'] == 'ipc': os._exit(1)";
+    let dir = tempfile::tempdir().unwrap();
+    let (spec, context) = (spec(script, dir.path()), launch_context(dir.path()));
+    let started = within_timeout(Jupyter::start(&spec, &context, &StopSignal::never())).await;
+    let Err(KernelError::OverIpc { source }) = started else {
+        panic!("the kernel started over IPC")
+    };
+    assert!(
+        matches!(*source, KernelError::FailedToStart { .. }),
+        "{source:?}"
+    );
     let mut kernel =
-        HostileKernel::start_with(script, |spec| spec.transport = Transport::Auto).await;
+        HostileKernel::start_with(script, |spec| spec.transport = Transport::Tcp).await;
     kernel.assert_works().await;
     kernel.assert_shuts_down().await;
 }

@@ -80,7 +80,7 @@ async fn an_exit_during_the_start_is_reported_with_the_output() {
 
 #[tokio::test]
 async fn a_kernel_that_hangs_at_start_times_out() {
-    for transport in [Transport::Auto, Transport::Tcp] {
+    for transport in [Transport::Ipc, Transport::Tcp] {
         let sandbox = KernelSandbox::new();
         let source = "import sys, time\nprint('hm', file=sys.stderr, flush=True)\ntime.sleep(100)";
         let mut spec = launcher(&sandbox, source);
@@ -222,13 +222,21 @@ async fn a_connection_file_that_cannot_be_written_is_an_error() {
 }
 
 #[tokio::test]
-async fn without_a_socket_directory_tcp_is_used() {
+async fn without_a_socket_directory_tcp_is_used_only_on_request() {
     let sandbox = KernelSandbox::new();
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
     let context = LaunchContext {
         sockets: vec![sandbox.path().join("x".repeat(100))],
         ..sandbox.context()
     };
+    let refused = error(&spec, &context).await;
+    assert!(
+        matches!(refused, KernelError::NoSockets { .. }),
+        "{refused:?}"
+    );
+    sandbox.assert_empty().await;
+
+    spec.transport = Transport::Tcp;
     let mut kernel = Jupyter::start(&spec, &context, &StopSignal::never())
         .await
         .unwrap();
@@ -244,8 +252,4 @@ async fn without_a_socket_directory_tcp_is_used() {
     assert_eq!(recorded.summary(), "=[42]");
     drop(kernel);
     sandbox.assert_empty().await;
-
-    spec.transport = Transport::Ipc;
-    let error = error(&spec, &context).await;
-    assert!(matches!(error, KernelError::NoSockets { .. }), "{error:?}");
 }
