@@ -427,7 +427,9 @@ proptest! {
         });
         let state = ["\"collapsed\"", "\"scrolled\"", "\"execution\"", "\"ExecuteTime\"", "\"widgets\""];
         let has_state = state.iter().any(|name| lossy(&bytes).contains(name));
-        if is_clean && !has_state {
+        // The independent reader sees only the last one of repeated members; all of them are stripped.
+        let repeats = lossy(&bytes).matches("\"cells\"").count() > 1;
+        if is_clean && !has_state && !repeats {
             prop_assert_eq!(lossy(&stripped), lossy(&bytes));
         }
     }

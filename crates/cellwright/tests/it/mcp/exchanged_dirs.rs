@@ -28,6 +28,13 @@ struct Exchange {
     outside: PathBuf,
 }
 
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // A server with `--shared` starts a host, which stays.
+        self.context.run(&["host", "stop"]);
+    }
+}
+
 impl Exchange {
     fn new() -> Self {
         let context = Context::new();

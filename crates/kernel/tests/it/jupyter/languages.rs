@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cellwright_kernel::backend::jupyter::Jupyter;
+use cellwright_kernel::backend::jupyter::{Jupyter, Transport};
 use cellwright_kernel::{
     Begun, Ending, Kernel, KernelError, KernelQuery, KernelState, Outcome, Request, Retry, Stdin,
     StopReason, StopSignal, TimeLimit,
@@ -57,6 +57,10 @@ impl LanguageFixture {
         let sandbox = KernelSandbox::new();
         let mut spec = sandbox.spec(language.kernelspec.clone());
         spec.env.push(("PROBE".into(), "é 1".into()));
+        // Deno does not support Unix sockets.
+        if language.name == "typescript" {
+            spec.transport = Transport::Tcp;
+        }
         let kernel = Jupyter::start(&spec, &sandbox.context(), &StopSignal::never())
             .await
             .unwrap();
