@@ -24,8 +24,8 @@ pub fn show_controls(text: &str) -> Cow<'_, str> {
     replace(text, |_| None, push_symbol)
 }
 
-/// Like [`show_controls`], but colours (`ESC [ … m`), "erase in line" (`ESC [ … K`), carriage returns and backspaces stay.
-/// For text whose sequences are ours or were checked.
+/// Like [`show_controls`], but colours (`ESC [ … m`), "erase in line" (`ESC [ … K`), "cursor up" (`ESC [ … A`), carriage returns
+/// and backspaces stay. For text whose sequences are ours or were checked.
 pub fn show_other_controls(text: &str) -> Cow<'_, str> {
     replace(text, permitted_length, push_symbol)
 }
@@ -103,7 +103,7 @@ fn permitted_length(text: &str) -> Option<usize> {
         .iter()
         .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':'))
         .count();
-    matches!(sequence.get(parameters), Some(b'm' | b'K')).then_some(2 + parameters + 1)
+    matches!(sequence.get(parameters), Some(b'm' | b'K' | b'A')).then_some(2 + parameters + 1)
 }
 
 /// Writes JSON through [`escape_json`]. Characters can arrive in parts.
@@ -184,6 +184,7 @@ mod tests {
             "\u{1b}[0;38;5;7mx\u{1b}[m",
             "\r\u{1b}[K50 %\u{8}",
             "\u{1b}[2K",
+            "\u{1b}[1A",
         ] {
             assert_eq!(show_other_controls(text), text);
         }
@@ -216,7 +217,7 @@ mod tests {
         let part = prop_oneof![
             any::<char>().prop_map(String::from),
             prop::sample::select(vec![
-                "\u{1b}", "[", "]", "0;", "31", "m", "K", "J", "\u{7}", "\u{9b}", "\u{9d}",
+                "\u{1b}", "[", "]", "0;", "31", "m", "K", "A", "J", "\u{7}", "\u{9b}", "\u{9d}",
                 "\u{90}", "\\", "\u{7f}", "\u{202e}", "\u{2066}", "\u{200e}", "\u{61c}",
                 "\u{2028}", "\r", "\u{8}", "\n", "\t", "?", ":", " ",
             ])
@@ -245,7 +246,7 @@ mod tests {
             let mut rest = shown.replace(['\r', '\u{8}'], "");
             while let Some(at) = rest.find('\u{1b}') {
                 let (before, sequence) = rest.split_at(at);
-                let end = sequence.find(['m', 'K']);
+                let end = sequence.find(['m', 'K', 'A']);
                 prop_assert!(end.is_some(), "{shown:?}");
                 let (sequence, after) = sequence.split_at(end.unwrap_or_default());
                 let parameters = sequence.strip_prefix("\u{1b}[");

@@ -280,12 +280,12 @@ fn code_of_an_ordinary_user_cannot_read_the_memory_of_its_command() {
     } else {
         Command::new(&binary)
     };
-    // The parent of the kernel is its supervisor, whose parent is the command.
+    // Above the kernel are its supervisor and the watcher, whose parent is the command.
     let code = r"
 import os, re
 def parent(pid):
     return int(re.search(r'PPid:\s*(\d+)', open(f'/proc/{pid}/status').read()).group(1))
-command = parent(os.getppid())
+command = parent(parent(os.getppid()))
 print(open(f'/proc/{command}/comm').read().strip())
 for name in ('environ', 'mem', 'auxv', 'maps'):
     try:

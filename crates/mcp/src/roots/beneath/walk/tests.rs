@@ -1,3 +1,5 @@
+//! Tests of the walk through a path.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 
