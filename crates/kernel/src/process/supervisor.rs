@@ -1,4 +1,4 @@
-//! The processes between an owner and its child: a supervisor, and above it a watcher ([`super::watcher`]).
+//! The processes between an owner and its child: a supervisor, and above it a watcher (`watcher.rs`).
 //!
 //! The supervisor runs in its own process session, adopts orphaned descendants (Linux: child subreaper) and has the
 //! owner's socket as its standard input. One thread reaps children, one receives signals, one serves the owner; all

@@ -35,7 +35,7 @@ pub struct CellUpdate {
     pub cell: usize,
     /// Its execution count.
     pub execution_count: Option<u64>,
-    /// Its outputs: segments of a JSON array, formatted for [`CELL_DEPTH`]. Empty means `[]`.
+    /// Its outputs: segments of a JSON array, formatted for `CELL_DEPTH`. Empty means `[]`.
     pub outputs: Vec<Segment>,
     /// A member to set in its metadata: name and JSON value.
     pub metadata: Option<(&'static str, String)>,
