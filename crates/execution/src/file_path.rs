@@ -65,11 +65,17 @@ impl FilePath {
         self.display_path.display().to_string()
     }
 
-    /// The same file, whatever the current directory is.
+    /// The same file, whatever the current directory is. A separate name for messages stays.
     pub fn absolute(&self) -> io::Result<Self> {
+        let open_path = std::path::absolute(&self.open_path)?;
+        let display_path = if self.display_path == self.open_path {
+            open_path.clone()
+        } else {
+            self.display_path.clone()
+        };
         Ok(Self {
-            open_path: std::path::absolute(&self.open_path)?,
-            display_path: std::path::absolute(&self.display_path)?,
+            open_path,
+            display_path,
             directory: self.directory.clone(),
         })
     }

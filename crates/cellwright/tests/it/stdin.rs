@@ -80,6 +80,12 @@ fn a_notebook_from_stdin_runs_in_the_current_directory() {
     };
     let dir = context.dir().file_name().unwrap().to_str().unwrap();
     let result = run(&["run", "-", "-o", "-"]).exits(0);
+    // The temporary file is gone when the command ends.
+    assert!(
+        result.stderr.contains("\nwritten: standard output\n"),
+        "{}",
+        result.stderr
+    );
     let cells = &result.json()["cells"];
     assert_eq!(
         cells[2]["outputs"][0]["data"]["text/plain"][0],

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use cellwright_engine::kernels::working_directory;
+use cellwright_operations::file_path::FilePath;
 use cellwright_operations::run::RunRequest;
 use cellwright_stdext::private::temporary;
 use tempfile::TempDir;
@@ -15,6 +16,9 @@ use crate::verbs::notebook_input::NotebookInput;
 
 /// The name of the result below its temporary directory.
 const RESULT: &str = "result.ipynb";
+
+/// The name of stdout in messages and reports.
+const STDOUT_NAME: &str = "standard output";
 
 /// The files of a run; the ones for pipes are temporary.
 pub(super) struct PipedFiles {
@@ -67,7 +71,7 @@ impl PipedFiles {
             }
         }
         if let Some(dir) = &self.result {
-            request.output = Some(dir.path().join(RESULT).into());
+            request.output = Some(FilePath::new(dir.path().join(RESULT), STDOUT_NAME));
         }
         Ok(())
     }
