@@ -74,8 +74,8 @@ const NORMALIZERS: [Normalizer; 25] = [
     ),
     normalizer(
         Rule::Paths,
-        &["/var/directories/"],
-        r#"(?:/private)?/var/directories/[^\s"'/]+/[^\s"'/]+/T/[^\s"'/,:;)>]+"#,
+        &["/var/folders/"],
+        r#"(?:/private)?/var/folders/[^\s"'/]+/[^\s"'/]+/T/[^\s"'/,:;)>]+"#,
         "<temporary>",
     ),
     normalizer(

@@ -133,13 +133,13 @@ const SAME: &[(Rule, &str, &str)] = &[
     ),
     (
         Rule::Paths,
-        "in /var/directories/x1/abc/T/tmp1/a",
-        "in /private/var/directories/y2/def/T/tmp2/a",
+        "in /var/folders/x1/abc/T/tmp1/a",
+        "in /private/var/folders/y2/def/T/tmp2/a",
     ),
     (
         Rule::Paths,
         "in /tmp/a1/b",
-        "in /var/directories/y2/def/T/tmp2/b",
+        "in /var/folders/y2/def/T/tmp2/b",
     ),
     (
         Rule::Paths,

@@ -183,7 +183,8 @@ proptest! {
 
     #[test]
     fn numbers_within_the_tolerance_are_equal_and_others_are_not(
-        words in proptest::collection::vec("[a-z:=(\\[]{1,6}", 1..5),
+        // Without letters of units: a number with a unit of time is a duration, which may differ.
+        words in proptest::collection::vec("[e-gj-lo-rv-z:=(\\[]{1,6}", 1..5),
         numbers in proptest::collection::vec(-1e6..1e6_f64, 5),
         exponent in 2..9_i32,
         changed in 0..5_usize,
