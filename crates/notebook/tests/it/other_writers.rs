@@ -312,22 +312,31 @@ fn count_regressions(path: &Path, stop: &AtomicBool) -> usize {
     regressions
 }
 
-/// One other program saves a growing number without pause, while `write` writes `WRITES` times and returns its notices. The
-/// number never goes back for a reader, and is in the file at the end, or a notice reports it.
+/// One other program saves a growing number, with and without pauses, while `write` writes `WRITES` times and returns its
+/// notices. The number never goes back for a reader, and is in the file at the end, or a notice reports it.
 fn write_under_load(write: impl Fn(&Fixture, usize) -> Result<Vec<Notice>, NotebookError>) {
     const WRITES: usize = 100;
+    /// A write that finds no pause of the other program takes seconds until it is given up.
+    const BUSY_LIMIT: usize = 5;
+    /// The other program saves this often, then pauses.
+    const SAVES: usize = 20;
+    const PAUSE: Duration = Duration::from_millis(4);
     for save in [Save::Rename, Save::Truncate, Save::InPlace, Save::Jupyter] {
         let fixture = Fixture::new();
         let stop = AtomicBool::new(false);
         let saved = AtomicUsize::new(0);
         // A program that was not waited for has written into a replaced file.
         let (mut late, mut lost) = (0, 0);
+        let (mut written, mut busy) = (0, 0);
         let regressions = thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let next = saved.load(Ordering::Relaxed) + 1;
                     if save.save(&fixture.path, next) {
                         saved.store(next, Ordering::Release);
+                    }
+                    if next.is_multiple_of(SAVES) {
+                        thread::sleep(PAUSE);
                     }
                     thread::yield_now();
                 }
@@ -336,12 +345,15 @@ fn write_under_load(write: impl Fn(&Fixture, usize) -> Result<Vec<Notice>, Noteb
             for number in 0..WRITES {
                 match write(&fixture, number) {
                     Ok(notices) => {
+                        written += 1;
                         let is_lost = |notice: &&Notice| matches!(notice, Notice::LateWrite { .. });
                         late += notices.len();
                         lost += notices.iter().filter(is_lost).count();
                     }
-                    // The other program has saved again before the file was read back, or never pauses.
-                    Err(NotebookError::NotReadBack { .. } | NotebookError::Busy { .. }) => {}
+                    // The other program has saved again before the file was read back.
+                    Err(NotebookError::NotReadBack { .. }) => {}
+                    Err(NotebookError::Busy { .. }) if busy == BUSY_LIMIT => break,
+                    Err(NotebookError::Busy { .. }) => busy += 1,
                     Err(error) => {
                         stop.store(true, Ordering::Relaxed);
                         panic!("{save:?}: {error}");
@@ -351,6 +363,7 @@ fn write_under_load(write: impl Fn(&Fixture, usize) -> Result<Vec<Notice>, Noteb
             stop.store(true, Ordering::Relaxed);
             reader.join().unwrap()
         });
+        assert!(written > 0, "{save:?}: no write found a pause");
         assert!(
             regressions <= late,
             "{save:?}: {regressions} times, {late} late"
