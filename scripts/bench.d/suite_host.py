@@ -212,7 +212,7 @@ class Memory:
 
     def __init__(self, programs, host, fresh):
         log("measuring memory")
-        kernels = json.loads(host.verb("kernels", "list", "--json"))
+        kernels = json.loads(host.verb("kernels", "list", "--json"))["kernels"]
         mine = [memory_of(kernel["pid"]) for kernel in kernels]
         check(len(mine) > AT_ONCE, "the sessions are gone")
         supervisors = [parent_of(kernel["pid"]) for kernel in kernels]

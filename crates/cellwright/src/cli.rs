@@ -3,8 +3,11 @@
 pub(crate) mod bridge_command;
 pub(crate) mod complete;
 pub(crate) mod mcp;
+mod one_verb;
 #[cfg(test)]
 mod tests;
+
+use std::ffi::OsString;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
@@ -23,6 +26,7 @@ use crate::verbs::diff::DiffArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
+use crate::verbs::gateway::GatewayArgs;
 use crate::verbs::git::GitArgs;
 use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
@@ -35,8 +39,8 @@ use crate::verbs::schema::SchemaArgs;
 use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
 use crate::verbs::{
-    artifact, check, config, diff, doctor, edit, eval, git, helpers, host, kernels, notebook, read,
-    run as run_verb, runs, schema, trust, write,
+    artifact, check, config, diff, doctor, edit, eval, gateway, git, helpers, host, kernels,
+    notebook, read, run as run_verb, runs, schema, trust, write,
 };
 
 /// Read, edit and run Jupyter notebooks, and run code on live kernels.
@@ -108,6 +112,8 @@ pub(crate) enum Verb {
     Doctor(DoctorArgs),
     /// Show or stop the background process that owns sessions
     Host(HostArgs),
+    /// Start, show or stop the shared gateway
+    Gateway(GatewayArgs),
     /// List settings and the origin of each value
     Config(ConfigArgs),
     /// Print the JSON Schema of what a verb prints with `--json`
@@ -124,23 +130,6 @@ Examples:
         /// Shell
         shell: Shell,
     },
-}
-
-impl Verb {
-    /// Whether the verb runs code, or waits for code that could read the environment of this process.
-    pub(crate) fn runs_code(&self) -> bool {
-        matches!(
-            self,
-            Self::Eval(_)
-                | Self::Run(_)
-                | Self::Check(_)
-                | Self::Runs(_)
-                | Self::Kernels(_)
-                | Self::Mcp(_)
-                | Self::Helpers(_)
-                | Self::Doctor(_)
-        )
-    }
 }
 
 /// A completion script.
@@ -163,6 +152,15 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "cellwright", &mut script);
             script
         }
+    }
+}
+
+/// Parses the arguments of this process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match one_verb::parse(&arguments) {
+        Some(cli) => Ok(cli),
+        None => Cli::try_parse_from(arguments),
     }
 }
 
@@ -191,6 +189,7 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, console: &Console) -> Result<u8,
         Verb::Run(args) => return run_verb::run(args, engine, console),
         Verb::Check(args) => return check::check(args, engine, console),
         Verb::Runs(args) => return runs::runs(args, console),
+        Verb::Gateway(args) => gateway::gateway(args, engine, console),
         Verb::Kernels(args) => kernels::kernels(args, engine, console),
         Verb::Read(args) => read::read(args, engine, console),
         Verb::Write(args) => write::write(args, engine, console),

@@ -16,7 +16,7 @@ use cellwright_operations::finding::{Finding, Severity};
 use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
-use cellwright_stdext::secret::redact;
+use cellwright_stdext::secret::{contains_credentials, redact};
 use cellwright_stdext::terminal_text::{
     JsonEscapeWriter, escape_json, is_control, show_controls, show_other_controls,
 };
@@ -330,7 +330,7 @@ impl Console {
             let label = paint("hint:", self.stderr.colour.then_some(Colour::Info));
             text.push_str(&format!(
                 "\n{label} {}",
-                show_controls(&hint.for_command_line())
+                show_controls(&redact(&hint.for_command_line()))
             ));
         }
         self.error_line(&text);
@@ -373,7 +373,10 @@ fn write_all(stream: StdStream, bytes: &[u8]) -> io::Result<()> {
 
 /// Prints help, the version or an error in the arguments; with `json`, an error also as a document.
 pub(crate) fn print_usage(error: &clap::Error, plain_text: &str, json: bool) -> ExitCode {
-    let is_safe = |argument: OsString| !argument.to_string_lossy().contains(is_control);
+    let is_safe = |argument: OsString| {
+        let argument = argument.to_string_lossy();
+        !argument.contains(is_control) && !contains_credentials(&argument)
+    };
     // A closed stream is not an error.
     if std::env::args_os().all(is_safe) {
         error.print().ok();
@@ -384,7 +387,8 @@ pub(crate) fn print_usage(error: &clap::Error, plain_text: &str, json: bool) -> 
         } else {
             StdStream::Stdout
         };
-        let shown = show_controls(plain_text);
+        let plain_text = redact(plain_text);
+        let shown = show_controls(&plain_text);
         write_content(stream, true, Content::Text(&shown)).ok();
     }
     if error.exit_code() == 0 {

@@ -137,7 +137,7 @@ async fn follow(
                 if texts_in_report {
                     for cell in &report.cells {
                         feed.push(FeedItem::CellStart);
-                        feed.push(FeedItem::plain_text(cell.text.clone()));
+                        feed.push(FeedItem::plain_text(cell.text().to_owned()));
                     }
                 }
                 return Ok(RunEnd::Finished(report));

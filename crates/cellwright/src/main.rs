@@ -15,14 +15,13 @@ use std::process::ExitCode;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use clap::Parser;
 
-use crate::cli::Cli;
 use crate::console::Console;
 
 fn main() -> ExitCode {
     cellwright_diagnostics::failure::quiet_panics();
     if let Some(well) = cellwright_engine::program::run_supervisor()
+        .or_else(|| cellwright_engine::local_gateway::run_if_keeper(console::print_to_parent))
         .or_else(|| cellwright_host::host_main::run_if_host(engine, console::print_to_parent))
     {
         return if well {
@@ -38,16 +37,14 @@ fn main() -> ExitCode {
         cli::complete::complete(words, &engine());
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => {
             return console::print_usage(&error, &cli::usage_text(&error), cli::wants_json());
         }
     };
-    if cli.verb.runs_code() {
-        // Before threads and kernels exist.
-        cellwright_engine::env::hide_values();
-    }
+    // Before threads and kernels exist. Also for verbs that run no code: they may wait for stdin or an editor.
+    cellwright_engine::env::hide_values();
     let console = Console::new(cli.global.json, cli.global.quiet);
     if let Err(failure) = cellwright_engine::logging::install(console::print_event) {
         return console.report_failure(&failure);

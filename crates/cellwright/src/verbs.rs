@@ -10,6 +10,7 @@ pub(crate) mod edit;
 mod editor;
 mod env_args;
 pub(crate) mod eval;
+pub(crate) mod gateway;
 pub(crate) mod git;
 pub(crate) mod helpers;
 pub(crate) mod host;

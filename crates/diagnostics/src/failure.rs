@@ -4,6 +4,7 @@ mod artifact;
 mod document;
 mod hint;
 mod kernel;
+mod server;
 
 use std::any::Any;
 use std::io;
@@ -52,6 +53,16 @@ pub enum Kind {
     Refused,
     /// A kernel could not be started, or died.
     Kernel,
+    /// A Jupyter server cannot be reached, or does not answer.
+    ServerUnreachable,
+    /// A Jupyter server rejects the credentials, or requires some.
+    ServerUnauthorized,
+    /// A Jupyter server answers otherwise than expected, or does not do what it was asked.
+    ServerRefused,
+    /// A Jupyter server was restarted, and its kernels ended with it.
+    ServerRestarted,
+    /// A kernel does not exist on its Jupyter server any more.
+    KernelGone,
     /// The host could not be found, started or stopped.
     Host,
     /// The code raised an exception.
@@ -145,6 +156,11 @@ impl Failure {
             | Kind::BadSettings
             | Kind::Refused
             | Kind::Kernel
+            | Kind::ServerUnreachable
+            | Kind::ServerUnauthorized
+            | Kind::ServerRefused
+            | Kind::ServerRestarted
+            | Kind::KernelGone
             | Kind::Host => 2,
             Kind::TimedOut => 124,
             Kind::Cancelled => 130,

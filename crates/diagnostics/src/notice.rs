@@ -168,6 +168,12 @@ fn describe_one(notice: &Notice) -> UserNotice {
                 }
             ),
         ),
+        Notice::UndoNotStored { reason } => (
+            NoticeKind::UndoNotStored,
+            format!(
+                "the change cannot be undone: the content before it could not be stored ({reason})"
+            ),
+        ),
         Notice::Overwritten {
             at,
             revision,

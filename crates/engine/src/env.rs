@@ -124,6 +124,60 @@ pub const PI_PYTHON_GATEWAY_TOKEN: &str = "PI_PYTHON_GATEWAY_TOKEN";
 /// Sets `gateway.token`; the name in Jupyter.
 pub const JUPYTER_GATEWAY_AUTH_TOKEN: &str = "JUPYTER_GATEWAY_AUTH_TOKEN";
 
+/// Word before the token of `gateway.url`; the name in Jupyter.
+pub const JUPYTER_GATEWAY_AUTH_SCHEME: &str = "JUPYTER_GATEWAY_AUTH_SCHEME";
+
+/// Headers for `gateway.url`, as a JSON object; the name in Jupyter.
+pub const JUPYTER_GATEWAY_HEADERS: &str = "JUPYTER_GATEWAY_HEADERS";
+
+/// Rejected if it is false: certificates are always verified.
+pub const JUPYTER_GATEWAY_VALIDATE_CERT: &str = "JUPYTER_GATEWAY_VALIDATE_CERT";
+
+/// PEM file with the certificate authorities of `gateway.url`; the name in Jupyter.
+pub const JUPYTER_GATEWAY_CA_CERTS: &str = "JUPYTER_GATEWAY_CA_CERTS";
+
+/// PEM file with the client's certificate for `gateway.url`; the name in Jupyter.
+pub const JUPYTER_GATEWAY_CLIENT_CERT: &str = "JUPYTER_GATEWAY_CLIENT_CERT";
+
+/// PEM file with the key of the client's certificate; the name in Jupyter.
+pub const JUPYTER_GATEWAY_CLIENT_KEY: &str = "JUPYTER_GATEWAY_CLIENT_KEY";
+
+/// Names of variables to pass to kernels on `gateway.url`, with commas; the name in Jupyter.
+pub const JUPYTER_GATEWAY_ALLOWED_ENVS: &str = "JUPYTER_GATEWAY_ALLOWED_ENVS";
+
+/// The former name of `JUPYTER_GATEWAY_ALLOWED_ENVS`.
+pub const JUPYTER_GATEWAY_ENV_WHITELIST: &str = "JUPYTER_GATEWAY_ENV_WHITELIST";
+
+/// Time limit of a request to `gateway.url`, in seconds; the name in Jupyter.
+pub const JUPYTER_GATEWAY_REQUEST_TIMEOUT: &str = "JUPYTER_GATEWAY_REQUEST_TIMEOUT";
+
+/// The same, if `JUPYTER_GATEWAY_REQUEST_TIMEOUT` is not set.
+pub const JUPYTER_GATEWAY_CONNECT_TIMEOUT: &str = "JUPYTER_GATEWAY_CONNECT_TIMEOUT";
+
+/// Proxy for `http` servers.
+pub const HTTP_PROXY: &str = "HTTP_PROXY";
+
+/// Proxy for `http` servers.
+pub const HTTP_PROXY_LOWER: &str = "http_proxy";
+
+/// Proxy for `https` servers.
+pub const HTTPS_PROXY: &str = "HTTPS_PROXY";
+
+/// Proxy for `https` servers.
+pub const HTTPS_PROXY_LOWER: &str = "https_proxy";
+
+/// Proxy for all servers.
+pub const ALL_PROXY: &str = "ALL_PROXY";
+
+/// Proxy for all servers.
+pub const ALL_PROXY_LOWER: &str = "all_proxy";
+
+/// Hosts that are reached without a proxy.
+pub const NO_PROXY: &str = "NO_PROXY";
+
+/// Hosts that are reached without a proxy.
+pub const NO_PROXY_LOWER: &str = "no_proxy";
+
 /// The variables that [`hide_values`] saved.
 static SAVED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 

@@ -153,6 +153,8 @@ const CALLER_VARIABLES: &[&str] = &[
     "JPY_INTERRUPT_EVENT",
     "CELLWRIGHT_BRIDGE_URL",
     "PI_TOOL_BRIDGE_URL",
+    // Credentials of the server, in any form.
+    "JUPYTER_GATEWAY_HEADERS",
 ];
 
 /// Variables that Cellwright and its libraries read, and prefixes of such variables. Only these keep their values in the
@@ -335,7 +337,7 @@ pub fn describes_terminal(name: &str) -> bool {
 
 /// Whether the value of a variable is a secret: by its name, or because it contains credentials, such as a URL with a
 /// password.
-fn is_secret(name: &str, value: &OsStr) -> bool {
+pub(crate) fn is_secret(name: &str, value: &OsStr) -> bool {
     secret::is_secret_variable(name, &value.to_string_lossy())
 }
 

@@ -9,7 +9,7 @@ use cellwright_kernel::modules::{self, DiscoveredModules, ModuleFailure};
 use cellwright_kernel::{Kernel, KernelError, StopSignal};
 use serde::{Deserialize, Serialize};
 
-pub use bridged_kernel::{KernelSetup, SharedBridge};
+pub use bridged_kernel::{KernelSetup, SharedBridge, with_notice};
 
 use crate::bridge::{Bridge, CallContext, CellGuard, SessionAccess};
 use crate::engine::Engine;
@@ -135,8 +135,9 @@ fn location(failure: &ModuleFailure) -> String {
 pub fn find_modules(engine: &Engine, cwd: &Path) -> (DiscoveredModules, Vec<UserNotice>) {
     let mut notices = Vec::new();
     let user = engine.config_dir.as_ref().map(|dir| dir.join("modules"));
-    let project = trust::find_project_dir(cwd).map(|dir| dir.join("modules"));
-    let project = project.filter(|dir| dir.is_dir());
+    let rule = engine.owner_rule();
+    let project = trust::find_project_dir(cwd, &rule).map(|dir| dir.join("modules"));
+    let project = project.filter(|dir| dir.is_dir() && rule.check(dir).is_ok());
     let trust = match &project {
         // Most projects have no modules: the record is not read.
         None => Trust::default(),

@@ -1,7 +1,9 @@
 //! Selects kernels and builds what the `kernel` crate needs to start them. That crate reads no environment variables.
 
+pub mod gateway;
 pub mod installed;
 pub mod jupyter;
+pub mod local;
 mod notebook;
 mod selection;
 mod serialized_selection;
@@ -64,7 +66,11 @@ fn no_current_directory(error: &std::io::Error) -> Failure {
 }
 
 /// Where the `kernel` crate searches for an interpreter; `explicit` comes first.
-pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSearch {
+pub fn interpreter_search(
+    engine: &Engine,
+    explicit: Option<&Path>,
+    cwd: &Path,
+) -> InterpreterSearch {
     let path = |name| env::value(name).map(PathBuf::from);
     InterpreterSearch {
         explicit: explicit.map(Path::to_owned),
@@ -76,6 +82,7 @@ pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSea
             .map(|path| std::env::split_paths(&path).collect())
             .unwrap_or_default(),
         home: path(env::HOME),
+        owner_rule: engine.owner_rule(),
     }
 }
 
@@ -84,7 +91,7 @@ pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSea
 pub fn launch_context(engine: &Engine, cwd: impl Into<Directory>) -> LaunchContext {
     LaunchContext {
         cwd: cwd.into(),
-        supervisor: own_supervisor(),
+        supervisor: own_supervisor().clone(),
         staging: engine.staging.dirs(),
         sockets: Vec::new(),
     }
@@ -122,7 +129,7 @@ pub fn resolve_interpreter(
     cwd: &Path,
 ) -> Result<Interpreter, Failure> {
     let named = named_interpreter(python, settings);
-    let resolved = python::resolve(&interpreter_search(named.python, cwd));
+    let resolved = python::resolve(&interpreter_search(engine, named.python, cwd));
     let interpreter = resolved.map_err(|rejected| {
         let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
         match named.origin {
@@ -170,7 +177,11 @@ pub fn runner_spec(engine: &Engine, settings: &Settings, interpreter: Interprete
 }
 
 fn start_timeout(settings: &Settings) -> Duration {
-    let timeout = settings.kernel.start_timeout;
+    unlimited_if_zero(settings.kernel.start_timeout)
+}
+
+/// The limit that a setting means: zero stands for none.
+fn unlimited_if_zero(timeout: Duration) -> Duration {
     if timeout.is_zero() {
         UNLIMITED_START_TIMEOUT
     } else {

@@ -9,6 +9,7 @@
 //!   approved.
 //! * [`project_interpreter`] decides which commands start an interpreter that was found in a project.
 //! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
+//! * [`servers`] finds the Jupyter server that a command names, and its credentials.
 //! * [`session_launcher`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
 //!   user and the [`bridge`], through which code in a cell calls verbs.
 //! * [`open_notebooks`] asks Jupyter servers which notebooks are open, before these are written.
@@ -38,6 +39,7 @@ pub mod environment;
 pub mod ipykernel;
 pub mod kernel_setup;
 pub mod kernels;
+pub mod local_gateway;
 pub mod logging;
 pub mod loopback;
 pub mod open_notebooks;
@@ -47,6 +49,7 @@ pub mod project_interpreter;
 pub mod runtime;
 pub mod runtime_dir;
 pub mod secret;
+pub mod servers;
 pub mod session_launcher;
 pub mod settings;
 pub mod signals;

@@ -3,22 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use cellwright_output::ProjectTag;
+use cellwright_stdext::private::OwnerRule;
 use sha2::{Digest, Sha256};
 
-use crate::settings::paths;
+use crate::settings::paths::ProjectSearch;
 
 /// Returns the directory of the project that contains `dir`: the nearest one with `.cellwright` or `.git`, else `dir`
-/// itself. The search ends where the search for the settings of a project ends. The path is canonical.
-pub fn project_dir(dir: &Path, home: Option<&Path>) -> PathBuf {
-    let is_project = |dir: &PathBuf| {
-        [paths::PROJECT_DIR_NAME, ".git"]
-            .iter()
-            .any(|name| dir.join(name).symlink_metadata().is_ok())
-    };
-    let mut dirs = paths::search_dirs(dir, home);
-    // The first directory is `dir` itself.
-    let nearest = dirs.iter().position(is_project).unwrap_or(0);
-    dirs.swap_remove(nearest)
+/// itself. The search ends where the search for the settings of a project ends, and a marker of another user does not count.
+/// The path is canonical.
+pub fn project_dir(dir: &Path, home: Option<&Path>, rule: &OwnerRule) -> PathBuf {
+    ProjectSearch::new(dir, home, rule).project_dir()
 }
 
 /// Returns the tag of a project's artifacts.
@@ -44,7 +38,7 @@ mod tests {
     #[test]
     fn the_nearest_marker_is_the_project() {
         let (_dir, root) = tree(&["repo/.git", "repo/a/b", "repo/c/.cellwright", "repo/c/d"]);
-        let project = |dir: &str| project_dir(&root.join(dir), None);
+        let project = |dir: &str| project_dir(&root.join(dir), None, &OwnerRule::default());
         assert_eq!(project("repo"), root.join("repo"));
         assert_eq!(project("repo/a/b"), root.join("repo"));
         assert_eq!(project("repo/c/d"), root.join("repo/c"));
@@ -61,7 +55,7 @@ mod tests {
             "elsewhere/deep",
         ]);
         let home = root.join("home");
-        let project = |dir: &str| project_dir(&root.join(dir), Some(&home));
+        let project = |dir: &str| project_dir(&root.join(dir), Some(&home), &OwnerRule::default());
         assert_eq!(project("home/job/deep"), root.join("home/job"));
         assert_eq!(project("home/plain/deep"), root.join("home/plain/deep"));
         assert_eq!(project("home"), home);
@@ -73,7 +67,7 @@ mod tests {
     fn a_link_to_a_project_is_the_project() {
         let (_dir, root) = tree(&["repo/.git", "repo/a"]);
         std::os::unix::fs::symlink(root.join("repo/a"), root.join("link")).unwrap();
-        let linked = project_dir(&root.join("link"), None);
+        let linked = project_dir(&root.join("link"), None, &OwnerRule::default());
         assert_eq!(linked, root.join("repo"));
         assert_eq!(project_tag(&linked), project_tag(&root.join("repo")));
         assert_ne!(project_tag(&linked), project_tag(&root));

@@ -14,6 +14,15 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .build()?)
 }
 
+/// Runs a future to its end on a new thread: the caller may be a thread of another runtime.
+pub fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Failure> {
+    let run = || Ok(runtime()?.block_on(future));
+    std::thread::scope(|scope| match scope.spawn(run).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
 /// Returns an error unless this process can open `count` more descriptors. Some libraries panic or stop working without
 /// descriptors, so callers check first.
 pub fn check_descriptors(count: usize) -> Result<(), KernelError> {

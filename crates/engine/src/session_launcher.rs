@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_kernel::backend::jupyter::gateway::{FileAccess, GatewaySpec};
 use cellwright_kernel::session::{KernelLauncher, SpecLauncher};
 use cellwright_kernel::{
     BoxFuture, Kernel, KernelError, KernelSpec, LaunchContext, StopSignal, variables,
@@ -10,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::env;
 use crate::ipykernel;
-use crate::kernel_setup::KernelSetup;
+use crate::kernel_setup::{self, KernelSetup};
+use crate::local_gateway;
 use crate::runtime::check_descriptors;
 use crate::runtime_dir;
 
@@ -42,9 +45,18 @@ impl SessionLauncher {
             let session = setup.session.clone();
             variables::set_variable(&mut spec.env, env::SESSION, session.into());
         }
+        if let KernelSpec::Gateway(GatewaySpec {
+            local: Some(local), ..
+        }) = &mut spec
+        {
+            let session = setup.session.clone();
+            variables::set_variable(&mut local.env, env::SESSION, session.into());
+        }
         let descriptor_reserve = match spec {
             KernelSpec::Runner(_) => 0,
-            KernelSpec::Jupyter(_) | KernelSpec::Attached(_) => JUPYTER_DESCRIPTOR_RESERVE,
+            KernelSpec::Jupyter(_) | KernelSpec::Attached(_) | KernelSpec::Gateway(_) => {
+                JUPYTER_DESCRIPTOR_RESERVE
+            }
         };
         Self {
             kernels: SpecLauncher::new(spec, context),
@@ -77,6 +89,27 @@ impl KernelLauncher for SessionLauncher {
                 KernelSpec::Jupyter(_) => kernel.await.map_err(add_install_command)?,
                 // Cellwright sets up only the kernels that it started.
                 KernelSpec::Attached(_) => return kernel.await,
+                KernelSpec::Gateway(spec) if let Some(local) = &spec.local => {
+                    local_gateway::start_kernel(
+                        spec,
+                        local,
+                        kernels.context(),
+                        &setup.session,
+                        &stop,
+                    )
+                    .await?
+                }
+                KernelSpec::Gateway(spec) => {
+                    let kernel = kernel.await?;
+                    if spec.files == FileAccess::OtherMachine {
+                        let notice = describe_remote_files(spec);
+                        return Ok(kernel_setup::with_notice(kernel, notice));
+                    }
+                    if spec.is_attached() {
+                        return Ok(kernel);
+                    }
+                    kernel
+                }
             };
             deadline
                 .limit(set_up(&setup, kernel, &kernels, &stop))
@@ -135,6 +168,17 @@ impl StartDeadline {
         };
         timeout_at(self.at, setup).await.map_err(not_ready)?
     }
+}
+
+/// Describes that the files of a kernel are not those of this machine.
+fn describe_remote_files(spec: &GatewaySpec) -> UserNotice {
+    let server = spec.server.label();
+    UserNotice::new(
+        NoticeKind::RemoteFiles,
+        format!(
+            "the code runs on the server {server}, in its working directory: paths in the code are paths there, not on this machine"
+        ),
+    )
 }
 
 /// Adds the command that installs ipykernel to the error that it is missing.

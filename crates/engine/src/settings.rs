@@ -8,6 +8,7 @@ mod file;
 mod notices;
 mod origin;
 pub mod paths;
+mod servers;
 mod value;
 mod value_kind;
 
@@ -16,18 +17,23 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_output::{Limits, Retention};
+use cellwright_stdext::private::ForeignPath;
 
 pub use cellwright_kernel::Backend;
 pub use definitions::{SETTINGS, SettingDef, SettingValues};
 pub use error::SettingsError;
 pub use failure::eval_disabled;
-pub use notices::{describe_capped_timeout, describe_ignored_settings};
+pub use notices::{describe_capped_timeout, describe_ignored, describe_ignored_setting};
 pub use origin::{FileLine, Origin};
+pub use servers::{SERVER_KEYS, ServerKey, ServerSettings};
 pub use value::Value;
 
 use crate::environment::{EnvironmentRequest, EnvironmentRules};
+use cellwright_notebook::Position;
 use definitions::ProjectPolicy;
+use servers::FileServer;
 
 /// Returns whether the user trusts the project's file with this content.
 pub type IsTrusted<'a> = &'a dyn Fn(&Path, &[u8]) -> bool;
@@ -48,8 +54,15 @@ pub struct SettingsSources<'a> {
 pub struct Settings {
     values: SettingValues,
     entries: Vec<SettingEntry>,
+    servers: Vec<ServerSettings>,
+    /// The servers that an untrusted project defines.
+    ignored_servers: Vec<(String, FileLine)>,
+    /// The servers of a trusted project that the user's file defines as well.
+    replaced_servers: Vec<(String, FileLine)>,
     /// The environment that the caller requests for kernels.
     environment: EnvironmentRequest,
+    /// Files and directories that do not count, because of their owner.
+    foreign: Vec<ForeignPath>,
 }
 
 /// One setting: its definition, its value and where the value comes from.
@@ -73,25 +86,32 @@ impl Deref for Settings {
 impl Default for Settings {
     /// The built-in defaults.
     fn default() -> Self {
-        Self::from_entries(defaults())
+        Self::new(SettingsSource {
+            entries: defaults(),
+            ..SettingsSource::default()
+        })
     }
 }
 
 impl Settings {
     /// Reads all sources.
     pub fn load(sources: &SettingsSources<'_>) -> Result<Self, SettingsError> {
-        let mut entries = defaults();
+        let mut found = SettingsSource {
+            entries: defaults(),
+            ..SettingsSource::default()
+        };
         if let Some(file) = &sources.user_file {
-            apply_user_file(file, &mut entries)?;
+            apply_user_file(file, &mut found)?;
         }
         if let Some(file) = &sources.project_file {
-            apply_project_file(file, sources.is_trusted, &mut entries)?;
+            apply_project_file(file, sources.is_trusted, &mut found)?;
         }
-        apply_variables(sources.read_variable, &mut entries)?;
-        Ok(Self::from_entries(entries))
+        apply_variables(sources.read_variable, &mut found.entries)?;
+        Ok(Self::new(found))
     }
 
-    fn from_entries(entries: Vec<SettingEntry>) -> Self {
+    fn new(found: SettingsSource) -> Self {
+        let entries = found.entries;
         let values = SettingValues::collect(|name| {
             let entry = entries.iter().find(|entry| entry.definition.name == name);
             entry.map(|entry| entry.value.clone()).unwrap_or_default()
@@ -99,8 +119,30 @@ impl Settings {
         Self {
             values,
             entries,
+            servers: found.servers,
+            ignored_servers: found.ignored_servers,
+            replaced_servers: found.replaced_servers,
             environment: EnvironmentRequest::default(),
+            foreign: Vec::new(),
         }
+    }
+
+    /// The servers, by name.
+    pub fn servers(&self) -> &[ServerSettings] {
+        &self.servers
+    }
+
+    /// The same settings, with the files and directories that were found and do not count.
+    #[must_use]
+    pub fn with_foreign_paths(self, foreign: Vec<ForeignPath>) -> Self {
+        Self { foreign, ..self }
+    }
+
+    /// Notices about settings of a project that are ignored, and about files and directories that do not count.
+    pub fn notices(&self) -> Vec<UserNotice> {
+        let foreign = notices::describe_foreign_paths(&self.foreign);
+        let ignored = notices::describe_ignored(self);
+        foreign.into_iter().chain(ignored).collect()
     }
 
     /// All settings, in the order of their definitions.
@@ -177,21 +219,38 @@ fn defaults() -> Vec<SettingEntry> {
         .collect()
 }
 
-fn apply_user_file(file: &Path, entries: &mut [SettingEntry]) -> Result<(), SettingsError> {
+/// What the sources contain so far.
+#[derive(Default)]
+struct SettingsSource {
+    entries: Vec<SettingEntry>,
+    servers: Vec<ServerSettings>,
+    ignored_servers: Vec<(String, FileLine)>,
+    replaced_servers: Vec<(String, FileLine)>,
+}
+
+fn apply_user_file(file: &Path, found: &mut SettingsSource) -> Result<(), SettingsError> {
     let Some(text) = file::read(file)? else {
         return Ok(());
     };
-    for setting in file::parse(file, &text)? {
-        let line = FileLine {
+    let content = file::parse(file, &text)?;
+    let origin = |at: Position| {
+        Origin::User(FileLine {
             file: file.to_owned(),
-            line: setting.at.line,
-        };
+            line: at.line,
+        })
+    };
+    for setting in content.settings {
+        let origin = origin(setting.at);
         set_value(
-            entries,
+            &mut found.entries,
             setting.definition,
             setting.value,
-            Origin::User(line),
+            origin,
         );
+    }
+    for server in content.servers {
+        let origin = origin(server.at);
+        found.servers.push(ServerSettings::new(server, origin));
     }
     Ok(())
 }
@@ -199,14 +258,14 @@ fn apply_user_file(file: &Path, entries: &mut [SettingEntry]) -> Result<(), Sett
 fn apply_project_file(
     file: &Path,
     is_trusted: IsTrusted<'_>,
-    entries: &mut [SettingEntry],
+    found: &mut SettingsSource,
 ) -> Result<(), SettingsError> {
     let Some(text) = file::read(file)? else {
         return Ok(());
     };
-    let found = file::parse(file, &text)?;
+    let content = file::parse(file, &text)?;
     // Compared with the value of the user: a file that sets a limit twice cannot raise it step by step.
-    let user_values = entries.to_vec();
+    let user_values = found.entries.clone();
     let needs_trust = |definition: &SettingDef, value: &Value| {
         let entry = user_values
             .iter()
@@ -215,25 +274,28 @@ fn apply_project_file(
         !entry.is_some_and(|entry| policy.allows_untrusted(value, &entry.value))
     };
     // Checked only if a setting needs it: the check reads the trust record.
-    let trusted = found
-        .iter()
-        .any(|setting| needs_trust(setting.definition, &setting.value))
+    let mut settings = content.settings.iter();
+    let trusted = (!content.servers.is_empty()
+        || settings.any(|setting| needs_trust(setting.definition, &setting.value)))
         && is_trusted(file, text.as_bytes());
-    for setting in found {
+    for setting in content.settings {
         let definition = setting.definition;
         let line = FileLine {
             file: file.to_owned(),
             line: setting.at.line,
         };
-        if definition.project_policy == ProjectPolicy::Secret {
+        if matches!(
+            definition.project_policy,
+            ProjectPolicy::Secret | ProjectPolicy::User
+        ) {
             return Err(SettingsError::NotForProjects {
                 file: file.to_owned(),
                 at: setting.at,
-                key: definition.name,
+                key: definition.name.to_owned(),
             });
         }
         if !trusted && needs_trust(definition, &setting.value) {
-            for entry in entries.iter_mut() {
+            for entry in &mut found.entries {
                 if entry.definition.name == definition.name {
                     entry.ignored_at = Some(line.clone());
                 }
@@ -244,8 +306,50 @@ fn apply_project_file(
             Value::Path(path) => Value::Path(resolve_project_path(file, path)),
             other => other,
         };
-        set_value(entries, definition, value, Origin::Project(line));
+        set_value(&mut found.entries, definition, value, Origin::Project(line));
     }
+    for server in content.servers {
+        apply_project_server(file, server, trusted, found)?;
+    }
+    Ok(())
+}
+
+/// Adds a server that a project defines. The user's server of that name stays: the project must not redirect code and
+/// credentials.
+fn apply_project_server(
+    file: &Path,
+    mut server: FileServer,
+    trusted: bool,
+    found: &mut SettingsSource,
+) -> Result<(), SettingsError> {
+    let mut values = server.values.iter();
+    if let Some((key, _, at)) = values.find(|(key, ..)| key.is_for_users_only()) {
+        return Err(SettingsError::NotForProjects {
+            file: file.to_owned(),
+            at: *at,
+            key: format!("server.{}.{}", server.name, key.name),
+        });
+    }
+    let line = FileLine {
+        file: file.to_owned(),
+        line: server.at.line,
+    };
+    if !trusted {
+        found.ignored_servers.push((server.name, line));
+        return Ok(());
+    }
+    let mut known = found.servers.iter();
+    if known.any(|other| other.name == server.name) {
+        found.replaced_servers.push((server.name, line));
+        return Ok(());
+    }
+    for (_, value, _) in &mut server.values {
+        if let Value::Path(path) = value {
+            *path = resolve_project_path(file, std::mem::take(path));
+        }
+    }
+    let server = ServerSettings::new(server, Origin::Project(line));
+    found.servers.push(server);
     Ok(())
 }
 
@@ -296,7 +400,7 @@ fn set_value(entries: &mut [SettingEntry], definition: &SettingDef, value: Value
 /// Parses the text of a settings file. Returns the number of settings, or the failure that users see.
 #[cfg(feature = "fuzz")]
 pub fn parse_text(text: &str) -> Result<usize, cellwright_diagnostics::failure::Failure> {
-    let settings = file::parse(Path::new("config.toml"), text)?;
+    let settings = file::parse(Path::new("config.toml"), text)?.settings;
     for setting in &settings {
         let lines = text.split('\n').count();
         assert!((1..=lines).contains(&setting.at.line));

@@ -12,8 +12,10 @@ const DIR_PREFIX: &str = "cellwright-staging-";
 /// The directories for the Python files that Cellwright puts into kernels. Clones share the temporary one.
 #[derive(Clone, Debug)]
 pub struct Staging {
-    /// Directories that stay, in order of preference.
-    lasting: Vec<PathBuf>,
+    /// The user's cache directory.
+    cache: Option<PathBuf>,
+    /// Directories that stay, in order of preference. Found when they are needed first.
+    lasting: Arc<OnceLock<Vec<PathBuf>>>,
     /// Used if none of the others is; removed with the last clone.
     temporary: Arc<OnceLock<Option<TempDir>>>,
 }
@@ -22,22 +24,25 @@ impl Staging {
     /// The user's cache directory comes first. The user's temporary directory follows, for users without a home directory or
     /// with one that is not writable.
     pub(crate) fn new(cache: Option<&Path>) -> Self {
-        let cache = cache.map(Path::to_owned).into_iter();
         Self {
-            lasting: cache.chain(temporary::user_dirs()).collect(),
+            cache: cache.map(Path::to_owned),
+            lasting: Arc::default(),
             temporary: Arc::default(),
         }
     }
 
     /// The directories that stay, in order of preference.
     pub fn lasting_dirs(&self) -> &[PathBuf] {
-        &self.lasting
+        self.lasting.get_or_init(|| {
+            let cache = self.cache.iter().cloned();
+            cache.chain(temporary::user_dirs()).collect()
+        })
     }
 
     /// The directories to try, in order of preference. If other users could change the files in all of them, or they are not
     /// writable, the last one is a temporary directory with a random name.
     pub(crate) fn dirs(&self) -> Vec<PathBuf> {
-        let mut dirs = self.lasting.clone();
+        let mut dirs = self.lasting_dirs().to_vec();
         if !dirs.iter().any(|dir| is_usable(dir)) {
             let create = || temporary::create_dir(DIR_PREFIX).ok();
             let fresh = self.temporary.get_or_init(create).as_ref();
@@ -60,7 +65,13 @@ mod tests {
 
     fn staging(lasting: &[&Path]) -> Staging {
         Staging {
-            lasting: lasting.iter().map(|&dir| dir.to_owned()).collect(),
+            cache: None,
+            lasting: Arc::new(OnceLock::from(
+                lasting
+                    .iter()
+                    .map(|&dir| dir.to_owned())
+                    .collect::<Vec<_>>(),
+            )),
             temporary: Arc::default(),
         }
     }

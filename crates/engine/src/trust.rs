@@ -9,11 +9,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use cellwright_stdext::hex;
+use cellwright_stdext::private::{OwnerRule, effective_user};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::env;
-use crate::settings::paths;
+use crate::settings::paths::{self, ProjectSearch};
 
 /// Name of the directory in a project that holds its settings and modules.
 pub const PROJECT_DIR_NAME: &str = paths::PROJECT_DIR_NAME;
@@ -75,6 +76,9 @@ impl Trust {
         let record = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => TrustRecord::default(),
             Err(error) => return Err(error),
+            Ok(metadata) if ![effective_user(), 0].contains(&metadata.uid()) => {
+                return Err(io::Error::other("it belongs to another user"));
+            }
             Ok(metadata) if metadata.mode() & 0o022 != 0 => {
                 return Err(io::Error::other("other users can write to it"));
             }
@@ -199,11 +203,9 @@ pub fn canonical_path(path: &Path) -> PathBuf {
 }
 
 /// Returns the project's directory for settings and modules, by the search for settings files.
-pub fn find_project_dir(cwd: &Path) -> Option<PathBuf> {
+pub fn find_project_dir(cwd: &Path, rule: &OwnerRule) -> Option<PathBuf> {
     let home = env::value(env::HOME).map(PathBuf::from);
-    let dirs = paths::search_dirs(cwd, home.as_deref());
-    let mut candidates = dirs.into_iter().map(|dir| dir.join(PROJECT_DIR_NAME));
-    candidates.find(|dir| dir.is_dir())
+    ProjectSearch::new(cwd, home.as_deref(), rule).settings_dir()
 }
 
 fn hash(content: &[u8]) -> String {

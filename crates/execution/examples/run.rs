@@ -23,17 +23,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == SUPERVISE) {
         let owner = std::io::stdin().as_fd().try_clone_to_owned()?;
-        return Ok(supervisor::main(&owner, &own_supervisor()?, arguments)?);
+        return Ok(supervisor::main(&owner)?);
     }
     run()
 }
 
 /// Starts this program as a supervisor.
 fn own_supervisor() -> std::io::Result<Supervisor> {
-    Ok(Supervisor {
-        program: std::env::current_exe()?,
-        arguments: vec![SUPERVISE.into()],
-    })
+    let program = std::env::current_exe()?;
+    Ok(Supervisor::new(program, vec![SUPERVISE.into()]))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -74,7 +72,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     for cell in &report.cells {
         let status = cell.status.name();
         println!("cell {} {status}, {:.1} ms", cell.index, cell.duration_ms);
-        print!("{}", cell.text);
+        print!("{}", cell.text());
     }
     if let Some(summary) = report.summary(report.kernel.as_ref()) {
         println!("{summary}");

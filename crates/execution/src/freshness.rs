@@ -1,6 +1,7 @@
 //! Whether cells are up to date: [`ExecutionHistory`] stores which cells of a notebook a session has run, and
 //! [`CellFreshness`] is the resulting state of a cell, with the reasons.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::Listing;
-use crate::run_spec::PlannedCell;
+use crate::planned_cells::PlannedCell;
 
 /// Number of causes of one kind that are listed for a cell.
 const CAUSES_MAX: usize = 3;
@@ -208,8 +209,8 @@ impl ExecutionHistory {
                 // A cell of comments has no effect, unless it replaced code that ran.
                 let has_effect = has_code(listing, index) || cell.state == Freshness::Changed;
                 if has_effect {
-                    let id = listing.cells()[index].id.as_deref();
-                    causes.add(index, id, cell.state, executed);
+                    let id = listing.id(index);
+                    causes.add(index, id.as_deref(), cell.state, executed);
                 }
                 Some(cell)
             })
@@ -218,8 +219,8 @@ impl ExecutionHistory {
 
     /// The cells that ran on the current kernel and are no longer in the notebook. Only ids identify them.
     fn deleted_cells(&self, listing: &Listing, generation: Option<u32>) -> Vec<&ExecutedCell> {
-        let cells = listing.cells().iter();
-        let existing: HashSet<&str> = cells.filter_map(|cell| cell.id.as_deref()).collect();
+        let ids = (0..listing.count()).filter_map(|index| listing.id(index));
+        let existing: HashSet<Cow<'_, str>> = ids.collect();
         let is_deleted = |executed: &&ExecutedCell| {
             let id = executed.id.as_deref();
             id.is_some_and(|id| !existing.contains(id)) && Some(executed.generation) == generation
@@ -395,7 +396,7 @@ mod tests {
     }
 
     fn without_ids(sources: &[&str]) -> Listing {
-        let mut cells = listing(sources).cells().to_vec();
+        let mut cells: Vec<ListedCell> = listing(sources).cells().collect();
         for cell in &mut cells {
             cell.id = None;
         }
@@ -527,7 +528,7 @@ mod tests {
             .map(|source| if source.is_empty() { "_" } else { source }),
         )
         .cells()
-        .to_vec();
+        .collect::<Vec<ListedCell>>();
         cells[1].tags = vec![crate::SKIP_EXECUTION_TAG.to_owned()];
         cells[2].source = String::new();
         cells[4].kind = CellKind::Markdown;
@@ -538,7 +539,7 @@ mod tests {
         run(&mut history, &cells, &[0, 6, 8]);
         assert_eq!(states(&history, &cells, 1), [Fresh, Fresh, NeverRun, Fresh]);
         // Comments instead of code that ran: its effects remain.
-        let mut commented = cells.cells().to_vec();
+        let mut commented: Vec<ListedCell> = cells.cells().collect();
         commented[6].source = "# b".to_owned();
         let commented = Listing::new(commented);
         assert_eq!(

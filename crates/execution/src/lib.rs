@@ -59,6 +59,7 @@
 //! ```
 
 mod cell_event;
+mod cell_request;
 pub mod compare;
 mod describe;
 pub mod duration;
@@ -81,6 +82,7 @@ mod notebook_recorder;
 mod notebook_report;
 mod observer;
 pub mod parameters;
+mod planned_cells;
 mod preview;
 mod progress_line;
 mod recorder;
@@ -98,6 +100,7 @@ mod shared_list;
 mod spool;
 
 pub use cell_event::{CellEvent, CellRef};
+pub use cell_request::{CellRequest, CellRequests, OnError};
 pub use describe::{describe_cells, describe_exception};
 pub use duration_store::DurationStore;
 pub use edits::{Edit, InvalidEdit, tag_changes};
@@ -113,17 +116,18 @@ pub use incomplete_cell::incomplete_cell_error;
 pub use listing::{ListedCell, Listing};
 pub use notebook_report::finish_without_cells;
 pub use observer::{Execution, ExecutionObserver, ExecutionSnapshot, FinishCallback};
+pub use planned_cells::{PlannedCell, PlannedCells};
 pub use preview::{NotebookPreview, PreviewError, preview};
 pub use recorder::{Recorder, apply_edits};
 pub use recorder_command::{CellConflict, CommitError, FinishedCell, RecordOutcome, Stores};
 pub use report::{
-    CellOutputs, CellReport, ConflictReason, ConflictReport, DeathReport, ErrorReport,
+    CellDetails, CellOutputs, CellReport, ConflictReason, ConflictReport, DeathReport, ErrorReport,
     ExecutionReport, ExecutionStatus, ImageReport, KernelReport, NotebookReport, TruncationReport,
 };
 pub use report_document::{ReportDetail, ReportDocument, plain_text};
-pub use request::{CellRequest, ExecutionRequest, InlineLimits, OnError};
+pub use request::{ExecutionRequest, InlineLimits};
 pub use run_notebook::{RunOptions, run_notebook};
-pub use run_spec::{PlannedCell, RunSpec};
+pub use run_spec::RunSpec;
 pub use selection::{CellSelection, SelectionError};
 
 /// The tag of a cell that does not run.

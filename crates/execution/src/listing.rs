@@ -1,10 +1,12 @@
 //! [`Listing`]: the cells of a notebook with the data that decides which of them run.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_notebook::file::Survey;
-use cellwright_notebook::{CellKind, Cells, Notebook};
+use cellwright_notebook::{CellKind, CellTexts, Cells, Notebook};
 use serde_json::Value;
 
 use crate::{lenient_json, notebook_metadata};
@@ -12,7 +14,10 @@ use crate::{lenient_json, notebook_metadata};
 /// The cells of a notebook and its metadata.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    cells: Vec<ListedCell>,
+    texts: Arc<CellTexts>,
+    /// Tags and durations of the cells that have some, by index. Most cells of a large notebook have none.
+    tags: BTreeMap<usize, Vec<String>>,
+    last_durations: BTreeMap<usize, Duration>,
     metadata: Value,
 }
 
@@ -34,61 +39,97 @@ pub struct ListedCell {
 impl Listing {
     /// A listing of these cells, without notebook metadata.
     pub fn new(cells: Vec<ListedCell>) -> Self {
-        Self {
-            cells,
-            metadata: Value::Null,
+        let mut listing = Self::default();
+        let mut texts = CellTexts::default();
+        for (index, cell) in cells.into_iter().enumerate() {
+            texts.push(cell.kind, cell.id.as_deref(), &cell.source);
+            listing.add_details(index, cell.tags, cell.last_duration);
         }
+        listing.texts = Arc::new(texts);
+        listing
     }
 
     /// Lists the cells of a file.
     pub fn from_survey(survey: &Survey) -> Self {
-        Self::from_cells(survey, survey.metadata(), |index| {
+        Self::from_texts(survey.texts(), survey.metadata(), |index| {
             survey.cell_metadata(index)
         })
     }
 
     /// Lists the cells of a notebook in memory.
     pub fn from_notebook(notebook: &Notebook) -> Self {
-        Self::from_cells(notebook, notebook.metadata(), |index| {
+        let mut texts = CellTexts::default();
+        for index in 0..notebook.count() {
+            let (kind, id) = (notebook.kind(index), notebook.id(index));
+            texts.push(kind, id.as_deref(), &notebook.source(index));
+        }
+        Self::from_texts(Arc::new(texts), notebook.metadata(), |index| {
             notebook.cell_metadata(index)
         })
     }
 
-    fn from_cells<'c>(
-        cells: &'c dyn Cells,
+    fn from_texts<'c>(
+        texts: Arc<CellTexts>,
         metadata: &[u8],
         metadata_of: impl Fn(usize) -> &'c [u8],
     ) -> Self {
-        let listed = |index: usize| {
-            let metadata = parse_metadata(metadata_of(index));
-            ListedCell {
-                kind: cells.kind(index),
-                id: cells.id(index).map(Cow::into_owned),
-                source: cells.source(index).into_owned(),
-                tags: tags(&metadata),
-                last_duration: notebook_metadata::execution_duration(&metadata["execution"]),
-            }
-        };
-        Self {
-            cells: (0..cells.count()).map(listed).collect(),
+        let mut listing = Self {
+            texts,
             metadata: lenient_json::parse(metadata),
+            ..Self::default()
+        };
+        for index in 0..listing.count() {
+            let metadata = parse_metadata(metadata_of(index));
+            let last_duration = notebook_metadata::execution_duration(&metadata["execution"]);
+            listing.add_details(index, tags(&metadata), last_duration);
         }
+        listing
     }
 
-    /// The cells.
-    pub fn cells(&self) -> &[ListedCell] {
-        &self.cells
+    fn add_details(&mut self, index: usize, tags: Vec<String>, last_duration: Option<Duration>) {
+        if !tags.is_empty() {
+            self.tags.insert(index, tags);
+        }
+        if let Some(last_duration) = last_duration {
+            self.last_durations.insert(index, last_duration);
+        }
     }
 
     /// The ids of all cells that have one.
     pub fn ids(&self) -> Vec<String> {
-        let ids = self.cells.iter().filter_map(|cell| cell.id.clone());
-        ids.collect()
+        let ids = (0..self.count()).filter_map(|index| self.id(index));
+        ids.map(Cow::into_owned).collect()
+    }
+
+    /// Types, ids and sources of the cells.
+    pub(crate) fn texts(&self) -> Arc<CellTexts> {
+        Arc::clone(&self.texts)
+    }
+
+    /// Copies of the cells.
+    pub fn cells(&self) -> impl Iterator<Item = ListedCell> {
+        (0..self.count()).map(|index| ListedCell {
+            kind: self.kind(index),
+            id: self.id(index).map(Cow::into_owned),
+            source: self.source(index).into_owned(),
+            tags: self.cell_tags(index).to_vec(),
+            last_duration: self.last_duration(index),
+        })
+    }
+
+    /// The tags of a cell.
+    pub fn cell_tags(&self, index: usize) -> &[String] {
+        self.tags.get(&index).map_or(&[], Vec::as_slice)
+    }
+
+    /// Duration of the last execution of a cell, if its metadata has the times.
+    pub fn last_duration(&self, index: usize) -> Option<Duration> {
+        self.last_durations.get(&index).copied()
     }
 
     /// Whether a cell has a tag.
     pub fn has_tag(&self, index: usize, tag: &str) -> bool {
-        self.cells[index].tags.iter().any(|own| own == tag)
+        self.cell_tags(index).iter().any(|own| own == tag)
     }
 
     /// Name of the kernelspec in the notebook metadata.
@@ -123,19 +164,19 @@ impl Listing {
 
 impl Cells for Listing {
     fn count(&self) -> usize {
-        self.cells.len()
+        self.texts.count()
     }
 
     fn kind(&self, index: usize) -> CellKind {
-        self.cells[index].kind
+        self.texts.kind(index)
     }
 
     fn source(&self, index: usize) -> Cow<'_, str> {
-        Cow::Borrowed(&self.cells[index].source)
+        self.texts.source(index)
     }
 
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
-        self.cells[index].id.as_deref().map(Cow::Borrowed)
+        self.texts.id(index)
     }
 }
 

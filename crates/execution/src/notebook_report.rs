@@ -130,7 +130,7 @@ impl ReportBuilder {
             let outputs = survey.outputs(index).ok();
             let text = outputs.and_then(|bytes| String::from_utf8(bytes).ok());
             let json = text.and_then(|text| RawValue::from_string(text).ok());
-            cell.outputs = json.map(CellOutputs::Json);
+            cell.set_outputs(json.map(CellOutputs::from));
         }
         if !omitted.is_empty() {
             let text = format!(

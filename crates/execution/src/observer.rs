@@ -93,7 +93,7 @@ impl Execution {
         };
         let state = Arc::new(Mutex::new(ExecutionState {
             builder: ReportBuilder::new(session, request),
-            captures: request.cells.iter().map(|_| None).collect(),
+            captures: (0..request.cell_count()).map(|_| None).collect(),
             last_started: None,
             earlier_displays: EarlierDisplays::default(),
             progress_line: ProgressLine::default(),
@@ -276,7 +276,7 @@ impl ExecutionObserver {
         };
         let count = report.execution_count;
         if self.recorder.is_none() {
-            report.outputs = Some(CellOutputs::Captured(Arc::new(outputs)));
+            report.set_outputs(Some(CellOutputs::Captured(Arc::new(outputs))));
             return;
         }
         drop(state);
@@ -493,7 +493,7 @@ impl ExecutionState {
     fn record_updated_texts(&mut self) {
         for (cell, text) in self.earlier_displays.take_changed_texts() {
             if let Some(report) = self.builder.report.cells.get_mut(cell) {
-                report.text = text;
+                report.set_text(text);
             }
         }
     }

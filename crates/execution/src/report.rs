@@ -1,20 +1,19 @@
 //! [`ExecutionReport`]: how each cell ended and what it produced.
 
+mod cell_report;
+
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_kernel::{Description, StopReason};
-use cellwright_output::{Outputs, Traceback};
+use cellwright_output::Traceback;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
+pub use self::cell_report::{CellDetails, CellOutputs, CellReport};
 use super::duration::format_duration;
-use super::request::OnError;
 
 /// The result of an execution. Serialized, it is complete: a client of the host receives the same report as the
 /// process that ran the cells. [`super::ReportDocument`] is what `--json` prints of it.
@@ -122,6 +121,10 @@ pub struct KernelReport {
     pub backend: String,
     /// Name of the kernelspec, or of the runner.
     pub name: String,
+    /// Name or URL of the Jupyter server that the kernel is on; `null` for a kernel on this machine without a server.
+    pub server: Option<String>,
+    /// Id of the kernel on its server, for `--existing`.
+    pub kernel_id: Option<String>,
     /// Process id.
     pub pid: Option<u32>,
     /// Path of the interpreter.
@@ -142,6 +145,8 @@ impl KernelReport {
         Self {
             backend: description.backend.to_owned(),
             name: description.name.clone(),
+            server: description.server.clone(),
+            kernel_id: description.kernel_id.clone(),
             pid: description.pid,
             interpreter: description
                 .interpreter
@@ -154,90 +159,18 @@ impl KernelReport {
         }
     }
 
-    /// Kernel, backend and interpreter, such as `python3 (runner), /usr/bin/python3`.
+    /// Kernel, backend, server and interpreter, such as `python3 (runner), /usr/bin/python3`.
     pub fn describe(&self) -> String {
         let mut text = format!("{} ({})", self.name, self.backend);
+        if let Some(server) = &self.server {
+            text.push_str(" on ");
+            text.push_str(server);
+        }
         if let Some(interpreter) = &self.interpreter {
             text.push_str(", ");
             text.push_str(interpreter);
         }
         text
-    }
-}
-
-/// The result of one cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CellReport {
-    /// Index in the notebook, or in the request.
-    pub index: usize,
-    /// Cell id.
-    pub id: Option<String>,
-    /// Title from the request.
-    pub title: Option<String>,
-    /// How the cell ended.
-    pub status: ExecutionStatus,
-    /// The number that the kernel gave the execution.
-    pub execution_count: Option<u32>,
-    /// Duration in milliseconds.
-    pub duration_ms: f64,
-    /// Output as text, bounded.
-    pub text: String,
-    /// What is missing in `text`.
-    pub truncated: Option<Box<TruncationReport>>,
-    /// Displayed images.
-    pub images: Vec<ImageReport>,
-    /// Displayed JSON values.
-    pub json: Vec<Value>,
-    /// Status events.
-    pub events: Vec<Value>,
-    /// The exception that the cell raised.
-    pub error: Option<Box<ErrorReport>>,
-    /// `None` for a cell that did not run, and in a report without outputs.
-    pub outputs: Option<CellOutputs>,
-    /// What an exception means for the execution.
-    pub on_error: OnError,
-    /// Generation of the kernel that ran the cell.
-    pub generation: u32,
-}
-
-impl CellReport {
-    /// Whether the cell ended as intended: also with an exception, if the request expects one.
-    pub fn ended_as_expected(&self) -> bool {
-        self.status == ExecutionStatus::Ok
-            || (self.status == ExecutionStatus::Error && self.on_error == OnError::Expected)
-    }
-
-    /// Whether the cell was started.
-    pub fn ran(&self) -> bool {
-        self.status.is_final()
-            && !matches!(
-                self.status,
-                ExecutionStatus::Skipped | ExecutionStatus::NotStarted
-            )
-    }
-}
-
-/// The nbformat outputs of a cell.
-#[derive(Clone, Debug)]
-pub enum CellOutputs {
-    /// As captured.
-    Captured(Arc<Outputs>),
-    /// As JSON: read from the saved notebook, or received from the host.
-    Json(Box<RawValue>),
-}
-
-impl Serialize for CellOutputs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Captured(outputs) => outputs.serialize(serializer),
-            Self::Json(outputs) => outputs.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for CellOutputs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self::Json)
     }
 }
 
@@ -410,7 +343,7 @@ impl ExecutionReport {
     pub fn without_outputs(&self) -> Self {
         let mut report = self.clone();
         for cell in &mut report.cells {
-            cell.outputs = None;
+            cell.set_outputs(None);
         }
         report
     }
@@ -453,10 +386,9 @@ impl ExecutionReport {
             } else {
                 "unchanged"
             };
-            lines.push_str(&format!(
-                "\n{verb}: {}\nrevision: {revision}",
-                notebook.path
-            ));
+            // The name of a file can contain line ends.
+            let path = notebook.path.replace(char::is_control, "\u{fffd}");
+            lines.push_str(&format!("\n{verb}: {path}\nrevision: {revision}"));
         }
         Some(lines)
     }

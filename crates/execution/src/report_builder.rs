@@ -1,6 +1,5 @@
 //! [`ReportBuilder`]: collects the results of the cells while they run.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Hint, Kind, capitalize, flag_value, hint};
@@ -8,18 +7,19 @@ use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::CellEnd;
 use cellwright_kernel::{Ending, KernelError, KernelState, ShutdownReport, StopReason};
-use cellwright_output::{ArtifactOrigin, BoundedJson, Captured, Outputs};
+use cellwright_output::{ArtifactOrigin, BoundedJson, Captured, Image, Outputs};
 use serde_json::Value;
 
 use super::cell_event::{CellEvent, CellRef};
+use super::cell_request::{CellRequests, OnError};
 use super::describe::{describe_cells, describe_exception};
 use super::error_hints::{self, HintContext};
 use super::incomplete_cell::incomplete_cell_error;
 use super::report::{
-    CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus, ImageReport,
-    TruncationReport,
+    CellDetails, CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus,
+    ImageReport, TruncationReport,
 };
-use super::request::{CellRequest, ExecutionRequest, OnError};
+use super::request::ExecutionRequest;
 use super::run_spec::RunSpec;
 
 /// A report under construction.
@@ -33,7 +33,7 @@ pub(super) struct ReportBuilder {
     /// Path of the notebook in which the outputs are saved.
     notebook: Option<String>,
     /// The cells of the request.
-    requests: Arc<[CellRequest]>,
+    requests: CellRequests,
     /// Indexes of the cells of the notebook that have not run on the kernel.
     missing_cells: Vec<usize>,
     hint_context: HintContext,
@@ -43,19 +43,16 @@ pub(super) struct ReportBuilder {
 
 impl ReportBuilder {
     pub(super) fn new(session: Option<String>, request: &ExecutionRequest) -> Self {
-        let planned = request.notebook.as_ref().map(|spec| &spec.cells);
-        let cell = |(at, cell): (usize, &CellRequest)| match planned.and_then(|cells| cells.get(at))
-        {
-            Some(planned) => new_cell(planned.index, planned.id.clone(), cell),
-            None => new_cell(at, None, cell),
-        };
+        let requests = request.cell_requests();
+        let mut cells = Vec::with_capacity(requests.len());
+        cells.extend((0..requests.len()).filter_map(|at| new_report(&requests, at)));
         Self {
             report: ExecutionReport {
                 status: ExecutionStatus::Pending,
                 run: None,
                 session,
                 kernel: None,
-                cells: request.cells.iter().enumerate().map(cell).collect(),
+                cells,
                 died: None,
                 path: request.notebook.as_ref().map(|spec| spec.path.to_text()),
                 notebook: None,
@@ -71,7 +68,7 @@ impl ReportBuilder {
                 .notebook
                 .as_ref()
                 .map(|spec| spec.written_file().to_text()),
-            requests: Arc::clone(&request.cells),
+            requests,
             missing_cells: match &request.notebook {
                 Some(spec) => spec.missing_cells.clone(),
                 None => Vec::new(),
@@ -357,32 +354,31 @@ impl ReportBuilder {
         let Some(cell) = self.report.cells.get_mut(index) else {
             return captured.outputs;
         };
-        cell.truncated = captured.truncation.map(|truncation| {
-            Box::new(TruncationReport {
-                total_bytes: truncation.total.bytes,
-                total_lines: truncation.total.lines,
-                shown_bytes: truncation.shown.bytes,
-                shown_lines: truncation.shown.lines,
-                elided_bytes: truncation.elided.bytes,
-                elided_lines: truncation.elided.lines,
-                artifact: truncation.artifact.map(|id| id.to_string()),
-            })
+        let truncation = captured.truncation.map(|truncation| TruncationReport {
+            total_bytes: truncation.total.bytes,
+            total_lines: truncation.total.lines,
+            shown_bytes: truncation.shown.bytes,
+            shown_lines: truncation.shown.lines,
+            elided_bytes: truncation.elided.bytes,
+            elided_lines: truncation.elided.lines,
+            artifact: truncation.artifact.map(|id| id.to_string()),
         });
-        cell.images = captured
-            .images
-            .iter()
-            .map(|image| ImageReport {
-                mime: image.mime.clone(),
-                bytes: image.bytes,
-                width: image.width,
-                height: image.height,
-                artifact: image.artifact.map(|id| id.to_string()),
-                text_range: image.text_range.clone(),
-            })
-            .collect();
-        cell.text = captured.text;
-        cell.json = captured.json.into_iter().map(json_value).collect();
-        cell.events = captured.status;
+        let image = |image: &Image| ImageReport {
+            mime: image.mime.clone(),
+            bytes: image.bytes,
+            width: image.width,
+            height: image.height,
+            artifact: image.artifact.map(|id| id.to_string()),
+            text_range: image.text_range.clone(),
+        };
+        cell.set_text(captured.text);
+        cell.set_details(CellDetails {
+            title: cell.details().title.clone(),
+            truncated: truncation,
+            images: captured.images.iter().map(image).collect(),
+            json: captured.json.into_iter().map(json_value).collect(),
+            events: captured.status,
+        });
         let index = cell.index;
         if let Some(prompt) = captured.stdin_refused {
             let prompt = match prompt.escape_debug().to_string() {
@@ -401,11 +397,11 @@ impl ReportBuilder {
         &self,
         spec: &'s RunSpec,
     ) -> impl Iterator<Item = (&'s str, Duration)> {
-        let cells = spec.cells.iter().zip(&self.report.cells);
+        let cells = spec.cells.sources().zip(&self.report.cells);
         let ran = cells.filter(|(_, cell)| cell.status == ExecutionStatus::Ok);
-        ran.map(|(planned, cell)| {
+        ran.map(|(source, cell)| {
             let duration = Duration::from_secs_f64(cell.duration_ms.max(0.0) / 1e3);
-            (&planned.source[..], duration)
+            (source, duration)
         })
     }
 
@@ -420,7 +416,7 @@ impl ReportBuilder {
             first_line: self
                 .requests
                 .get(at)
-                .map(CellRequest::first_line)
+                .map(|request| request.first_line())
                 .unwrap_or_default(),
         })
     }
@@ -453,24 +449,19 @@ impl ReportBuilder {
     }
 }
 
-fn new_cell(index: usize, id: Option<String>, request: &CellRequest) -> CellReport {
-    CellReport {
-        index,
-        id,
-        title: request.title.clone(),
-        status: ExecutionStatus::Pending,
-        execution_count: None,
-        duration_ms: 0.0,
-        text: String::new(),
-        truncated: None,
-        images: Vec::new(),
-        json: Vec::new(),
-        events: Vec::new(),
-        error: None,
-        outputs: None,
-        on_error: request.on_error,
-        generation: 0,
-    }
+/// The report of a cell that has not started.
+fn new_report(requests: &CellRequests, at: usize) -> Option<CellReport> {
+    let request = requests.get(at)?;
+    let (index, id) = match requests {
+        CellRequests::Notebook { cells, .. } => cells.get(at).map(|cell| (cell.index, cell.id))?,
+        CellRequests::Code(_) => (at, None),
+    };
+    let mut report = CellReport::new(index, id, request.on_error);
+    report.set_details(CellDetails {
+        title: request.title,
+        ..CellDetails::default()
+    });
+    Some(report)
 }
 
 fn describe_cell(cell: &CellReport) -> String {

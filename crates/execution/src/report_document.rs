@@ -9,7 +9,7 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_output::{LiveTarget, LiveText};
 use cellwright_stdext::rfc3339;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::report::{
@@ -41,13 +41,28 @@ pub struct ReportDocument<'a> {
     /// Time until the kernel was ready, in milliseconds.
     kernel_ready_ms: Option<f64>,
     /// The cells in the order in which they run.
-    cells: Vec<CellDocument<'a>>,
+    #[schemars(with = "Vec<CellDocument<'_>>")]
+    cells: CellDocuments<'a>,
     /// How the kernel died.
     died: Option<&'a DeathReport>,
     /// Why the execution failed, and at which cell; `null` if it did not fail.
     error: Option<ErrorObject>,
     /// What the caller should know although nothing failed.
     notices: Vec<&'a UserNotice>,
+}
+
+/// A list of [`CellDocument`]s, which are created one after the other: a notebook may have very many cells.
+#[derive(Debug)]
+struct CellDocuments<'a> {
+    cells: &'a [CellReport],
+    detail: ReportDetail,
+}
+
+impl Serialize for CellDocuments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let document = |cell| CellDocument::new(cell, self.detail);
+        serializer.collect_seq(self.cells.iter().map(document))
+    }
 }
 
 /// The result of one cell.
@@ -109,7 +124,6 @@ impl<'a> ReportDocument<'a> {
         notices: &'a [UserNotice],
         detail: ReportDetail,
     ) -> Self {
-        let cell = |cell: &'a CellReport| CellDocument::new(cell, detail);
         Self {
             status: report.status,
             run: report.run.as_deref(),
@@ -120,7 +134,10 @@ impl<'a> ReportDocument<'a> {
             started_at: rfc3339::format_micros(report.started),
             duration_ms: milliseconds(report.elapsed),
             kernel_ready_ms: report.kernel_ready.map(milliseconds),
-            cells: report.cells.iter().map(cell).collect(),
+            cells: CellDocuments {
+                cells: &report.cells,
+                detail,
+            },
             died: report.died.as_ref(),
             error: error_object(report),
             notices: notices.iter().chain(&report.notices).collect(),
@@ -130,20 +147,21 @@ impl<'a> ReportDocument<'a> {
 
 impl<'a> CellDocument<'a> {
     fn new(cell: &'a CellReport, detail: ReportDetail) -> Self {
+        let details = cell.details();
         Self {
             index: cell.index,
             id: cell.id.as_deref(),
-            title: cell.title.as_deref(),
+            title: details.title.as_deref(),
             status: cell.status,
             execution_count: cell.execution_count,
             duration_ms: cell.duration_ms,
-            text: &cell.text,
-            truncated: cell.truncated.as_deref(),
-            images: &cell.images,
-            json: &cell.json,
-            events: &cell.events,
+            text: cell.text(),
+            truncated: details.truncated.as_ref(),
+            images: &details.images,
+            json: &details.json,
+            events: &details.events,
             error: cell.error.as_ref().map(|error| error.to_document(detail)),
-            outputs: match (detail, &cell.outputs) {
+            outputs: match (detail, cell.outputs()) {
                 (ReportDetail::NoOutputs, _) => None,
                 (ReportDetail::Full, Some(outputs)) => Some(OutputsDocument::Some(outputs)),
                 (ReportDetail::Full, None) => Some(OutputsDocument::None([])),

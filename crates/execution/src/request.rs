@@ -1,6 +1,5 @@
 //! [`ExecutionRequest`]: the cells to run, with their limits and inputs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,22 +10,18 @@ use cellwright_kernel::{
 use cellwright_output::Limits;
 use serde::{Deserialize, Serialize};
 
-use crate::RAISES_EXCEPTION_TAG;
+use crate::cell_request::{CellRequest, CellRequests, OnError};
 use crate::error_hints::HintContext;
-use crate::listing::Listing;
-use crate::run_spec::{PlannedCell, RunSpec};
+use crate::run_spec::RunSpec;
 use crate::shared_list;
 
 /// Number of characters of a cell in its label.
 const LABEL_MAX: usize = 60;
 
-/// Number of characters of the first line of a cell in its events.
-const FIRST_LINE_MAX: usize = 200;
-
 /// Cells to run one after the other on one kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExecutionRequest {
-    /// The cells in order. Shared, because a notebook may have very many.
+    /// The cells in order; none if the cells are from a notebook.
     #[serde(with = "shared_list")]
     pub cells: Arc<[CellRequest]>,
     /// Replies to `input()`, in order, for all cells together.
@@ -38,7 +33,7 @@ pub struct ExecutionRequest {
     /// Time limit of all cells together.
     #[serde(default)]
     pub total_timeout: Option<Duration>,
-    /// The notebook in which the outputs are saved, if the cells are from one.
+    /// The notebook with the cells, in which the outputs are saved.
     #[serde(default)]
     pub notebook: Option<RunSpec>,
     /// Environment variables to set before the first cell, also in a kernel that runs already.
@@ -85,46 +80,6 @@ impl InlineLimits {
     }
 }
 
-/// One cell.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CellRequest {
-    /// The source to run.
-    pub code: String,
-    /// A title for reports.
-    pub title: Option<String>,
-    /// Time limit; `None` for no limit.
-    pub timeout: Option<Duration>,
-    /// Whether the cell starts with a fresh kernel.
-    pub reset: bool,
-    /// The script from which the code was read.
-    pub file: Option<PathBuf>,
-    /// What an exception means for the execution.
-    pub on_error: OnError,
-}
-
-impl CellRequest {
-    /// The first line that is not blank, at most [`FIRST_LINE_MAX`] characters.
-    pub(crate) fn first_line(&self) -> String {
-        let mut lines = self.code.lines().map(str::trim);
-        let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
-        line.chars().take(FIRST_LINE_MAX).collect()
-    }
-}
-
-/// What happens when a cell raises an exception.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// The execution ends with an error.
-    #[default]
-    Stop,
-    /// The next cell runs; the execution ends with an error.
-    Continue,
-    /// The next cell runs; the exception is not an error.
-    Expected,
-}
-
 /// Size in bytes of the texts of all cells of a notebook in memory, with a minimum for each of them.
 const ALL_TEXT_MAX: usize = 8 * 1024 * 1024;
 const CELL_TEXT_MIN: usize = 2 * 1024;
@@ -137,29 +92,31 @@ const CELL_MEMORY_LIMIT: usize = 1024 * 1024;
 const OUTPUTS_MAX: usize = 100_000;
 
 impl ExecutionRequest {
-    /// The request that runs the planned cells of a notebook. A cell that is tagged `raises-exception` may raise one.
-    pub fn for_notebook(
-        spec: RunSpec,
-        listing: &Listing,
-        timeout: Option<Duration>,
-        keep_going: bool,
-    ) -> Self {
-        let cell = |planned: &PlannedCell| CellRequest {
-            code: planned.source.clone(),
-            timeout,
-            on_error: if listing.has_tag(planned.index, RAISES_EXCEPTION_TAG) {
-                OnError::Expected
-            } else if keep_going {
-                OnError::Continue
-            } else {
-                OnError::Stop
-            },
-            ..CellRequest::default()
-        };
+    /// The request that runs the planned cells of a notebook.
+    pub fn for_notebook(spec: RunSpec) -> Self {
         Self {
-            cells: spec.cells.iter().map(cell).collect(),
             notebook: Some(spec),
             ..Self::default()
+        }
+    }
+
+    /// Number of cells.
+    pub fn cell_count(&self) -> usize {
+        match &self.notebook {
+            Some(spec) => spec.cells.len(),
+            None => self.cells.len(),
+        }
+    }
+
+    /// The cells, also those of a notebook.
+    pub fn cell_requests(&self) -> CellRequests {
+        match &self.notebook {
+            Some(spec) => CellRequests::Notebook {
+                cells: spec.cells.clone(),
+                timeout: spec.timeout,
+                on_error: spec.on_error,
+            },
+            None => CellRequests::Code(Arc::clone(&self.cells)),
         }
     }
 
@@ -169,7 +126,7 @@ impl ExecutionRequest {
         if self.notebook.is_none() {
             return limits;
         }
-        let text = (ALL_TEXT_MAX / self.cells.len().max(1)).max(CELL_TEXT_MIN);
+        let text = (ALL_TEXT_MAX / self.cell_count().max(1)).max(CELL_TEXT_MIN);
         Limits {
             inline_bytes: limits.inline_bytes.min(text),
             head_bytes: limits.head_bytes.min(text / 2),
@@ -218,15 +175,15 @@ impl ExecutionRequest {
         });
         let variable = |(name, value): &(String, String)| (name.clone(), Some(value.clone()));
         let env: Vec<(String, Option<String>)> = self.env.iter().map(variable).collect();
-        let requests = Arc::clone(&self.cells);
+        let requests = self.cell_requests();
         let create = move |at: usize| {
-            let cell: &CellRequest = &requests[at];
+            let cell = requests.get(at).unwrap_or_default();
             JobCell {
                 request: Request {
                     stdin: stdin.clone(),
-                    script: cell.file.clone(),
+                    script: cell.file,
                     env: if at == 0 { env.clone() } else { Vec::new() },
-                    ..Request::new(cell.code.clone())
+                    ..Request::new(cell.code)
                 },
                 timeout: cell.timeout,
                 reset: cell.reset,
@@ -238,13 +195,13 @@ impl ExecutionRequest {
         };
         let resets = self.cells.iter().enumerate();
         let resets = resets.filter(|(_, cell)| cell.reset).map(|(at, _)| at);
-        let cells = JobCells::new(self.cells.len(), resets, create);
+        let cells = JobCells::new(self.cell_count(), resets, create);
         let stop = match self.total_timeout {
             Some(total) => stop.with_limit(TimeLimit::Total, total),
             None => stop,
         };
         // A call of `eval` waits for a busy session as long as its cell may take; a notebook waits its turn.
-        let first = self.cells.first().filter(|_| self.notebook.is_none());
+        let first = self.cells.first();
         Job {
             queue_timeout: first.and_then(|cell| cell.timeout),
             cells,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cellwright_notebook::file::RecordReport;
-use cellwright_notebook::{Baselines, History, Revision};
+use cellwright_notebook::file::{self, RecordReport};
+use cellwright_notebook::{Baselines, History, Notice, Revision};
 
 /// The history of the file that a run writes in place. It is a cache: errors are ignored.
 #[derive(Default)]
@@ -14,16 +14,27 @@ pub(crate) struct RunHistory {
 }
 
 impl RunHistory {
-    /// Stores the content of the file before the run.
-    pub(crate) fn begin(baselines: Option<&Baselines>, path: &Path, revision: Revision) -> Self {
+    /// Stores the content of the file before the run. Returns a notice if that is not possible.
+    pub(crate) fn begin(
+        baselines: Option<&Baselines>,
+        path: &Path,
+        revision: Revision,
+    ) -> (Self, Option<Notice>) {
         let history = baselines.map(Baselines::history);
-        if let Some(history) = &history {
-            history.store_file(revision, path).ok();
-        }
-        Self {
+        let stored = history
+            .as_ref()
+            .map(|history| file::open(path).and_then(|file| history.store_file(revision, &file)));
+        let notice = match stored {
+            Some(Err(error)) => Some(Notice::UndoNotStored {
+                reason: error.to_string(),
+            }),
+            _ => None,
+        };
+        let new = Self {
             before: history.map(|history| (history, revision)),
             is_incomplete: false,
-        }
+        };
+        (new, notice)
     }
 
     /// Records a save; `saved` is the revision after the save before it, if there was one. Once another program has

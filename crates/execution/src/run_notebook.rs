@@ -8,15 +8,17 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{StopHandle, StopSignal};
 
+use crate::cell_request::OnError;
 use crate::edits::Edit;
 use crate::execute::execute;
 use crate::failure::{preview_failure, selection_failure};
 use crate::notebook_report::finish_without_cells;
+use crate::planned_cells::PlannedCells;
 use crate::preview::preview;
 use crate::recorder_command::Stores;
 use crate::report::ExecutionReport;
 use crate::request::{ExecutionRequest, InlineLimits};
-use crate::run_spec::{PlannedCell, RunSpec};
+use crate::run_spec::RunSpec;
 use crate::selection::CellSelection;
 
 /// Options of [`run_notebook`].
@@ -63,7 +65,9 @@ pub async fn run_notebook(
         },
         revision: preview.revision.clone(),
         edits: options.edits,
-        cells: PlannedCell::runnable(listing, selected),
+        cells: PlannedCells::runnable(listing, selected),
+        timeout: options.timeout,
+        on_error: OnError::keep_going(options.keep_going),
         missing_cells: Vec::new(),
         cell_ids: Arc::default(),
         timing: options.timing,
@@ -75,9 +79,9 @@ pub async fn run_notebook(
     let request = ExecutionRequest {
         inline_limits: options.inline_limits,
         total_timeout: options.total_timeout,
-        ..ExecutionRequest::for_notebook(spec, listing, options.timeout, options.keep_going)
+        ..ExecutionRequest::for_notebook(spec)
     };
-    if request.cells.is_empty() {
+    if request.cell_count() == 0 {
         return finish_without_cells(&request, stores);
     }
     execute(&request, launcher, stores, stop, |_| {}).await

@@ -3,15 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
-use cellwright_notebook::{Cells, NotebookError};
+use cellwright_notebook::NotebookError;
 use serde::{Deserialize, Serialize};
 
-use crate::SKIP_EXECUTION_TAG;
+use crate::cell_request::OnError;
 use crate::edits::Edit;
 use crate::file_path::FilePath;
-use crate::listing::Listing;
+use crate::planned_cells::PlannedCells;
 use crate::shared_list;
 
 /// A planned run of a notebook.
@@ -25,9 +26,14 @@ pub struct RunSpec {
     pub revision: String,
     /// Edits, applied when the kernel is ready and before the first cell runs.
     pub edits: Vec<Edit>,
-    /// Cells to run, in order, as they are after the edits. Shared, because a notebook may have very many.
-    #[serde(with = "shared_list")]
-    pub cells: Arc<[PlannedCell]>,
+    /// Cells to run, in order, as they are after the edits.
+    pub cells: PlannedCells,
+    /// Time limit of each cell; `None` for no limit.
+    #[serde(default)]
+    pub timeout: Option<Duration>,
+    /// What an exception means for the execution, if no tag states that the cell raises one.
+    #[serde(default)]
+    pub on_error: OnError,
     /// Indexes of the earlier cells that have not run on the kernel.
     #[serde(default)]
     pub missing_cells: Vec<usize>,
@@ -85,59 +91,5 @@ impl RunSpec {
             opened.map_err(|error| (file.directory().path().to_owned(), error))?;
         }
         Ok(())
-    }
-}
-
-/// A cell to run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedCell {
-    /// Index in the notebook after the edits.
-    pub index: usize,
-    /// Cell id.
-    pub id: Option<String>,
-    /// Source to run.
-    pub source: String,
-}
-
-impl PlannedCell {
-    /// The selected cells that run: not those without source, and not those that a tag skips.
-    pub fn runnable(listing: &Listing, selected: impl IntoIterator<Item = usize>) -> Arc<[Self]> {
-        let runs = |index: &usize| {
-            let is_empty = listing.source(*index).trim().is_empty();
-            !is_empty && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
-        };
-        let selected = selected.into_iter().filter(runs);
-        selected
-            .map(|index| Self::from_listing(listing, index))
-            .collect()
-    }
-
-    /// Cell `index` of a listing.
-    pub fn from_listing(listing: &Listing, index: usize) -> Self {
-        let cell = &listing.cells()[index];
-        Self {
-            index,
-            id: cell.id.clone(),
-            source: cell.source.clone(),
-        }
-    }
-
-    /// Finds the cell in a notebook: at its index, else by its id, else (without an id) as the unique cell with its
-    /// source. Returns `None` if the source has changed.
-    pub(crate) fn find_in(&self, cells: &dyn Cells) -> Option<usize> {
-        let same_source = |index: usize| cells.source(index) == self.source;
-        let same_id = |index: usize| cells.id(index).as_deref() == self.id.as_deref();
-        let all = || 0..cells.count();
-        if self.index < cells.count() && same_source(self.index) && same_id(self.index) {
-            return Some(self.index);
-        }
-        let unique = |matches: &dyn Fn(usize) -> bool| {
-            let mut found = all().filter(|&index| matches(index));
-            found.next().filter(|_| found.next().is_none())
-        };
-        if self.id.is_some() {
-            return unique(&same_id).filter(|&index| same_source(index));
-        }
-        unique(&same_source)
     }
 }

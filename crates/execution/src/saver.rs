@@ -5,6 +5,7 @@
 //! time.
 
 mod cell_record;
+mod lost_outputs;
 mod recorded_cells;
 
 use std::collections::HashMap;
@@ -17,15 +18,15 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::Description;
 use cellwright_notebook::edit::draft_sequence;
 use cellwright_notebook::file::{
-    self, CellUpdate, ChangeRequest, DetachedFiles, GuardRequest, RecordReport, RecordRequest,
-    Segment, Survey,
+    self, CellUpdate, ChangeRequest, DetachedFiles, GuardRequest, RecordBase, RecordReport,
+    RecordRequest, Segment, Survey,
 };
 use cellwright_notebook::{CELL_DEPTH, NotebookError, Notice, Revision};
 use cellwright_output::{
     ArtifactId, ArtifactKind, Capture, Event, JsonStyle, Limits, Outputs, Sink, Stream,
 };
 
-use self::cell_record::{CellRecord, join_arrays};
+use self::cell_record::{CellRecord, CellTimes, join_arrays};
 use self::recorded_cells::RecordedCells;
 use crate::edits::to_operations;
 use crate::notebook_metadata;
@@ -58,6 +59,8 @@ pub(crate) struct Saver {
     spool: OutputSpool,
     /// Outputs with display ids, by cell: a later cell may update them.
     updatable_outputs: HashMap<usize, Outputs>,
+    /// Rendered late output, by cell: separate JSON arrays, because its outputs may be rendered again.
+    late_outputs: HashMap<usize, Vec<Segment>>,
     /// Late output that is not rendered yet, by cell.
     late_captures: HashMap<usize, Capture>,
     dirty: bool,
@@ -67,7 +70,8 @@ pub(crate) struct Saver {
 
 /// The file that receives the outputs.
 struct TargetFile {
-    survey: Survey,
+    /// The file when the cells were found in it. Its survey would need more memory.
+    base: RecordBase,
     /// Index in the file of each planned cell.
     cell_indexes: Vec<usize>,
     /// Revision after the last save. Another one means that another program has written the file.
@@ -81,18 +85,19 @@ impl Saver {
         spec.output = spec
             .output
             .filter(|output| !is_same_file(spec.path.open_path(), output.open_path()));
-        let cells = spec.cells.iter().map(|_| CellRecord::default()).collect();
+        let cells = (0..spec.cells.len()).map(|_| CellRecord::default());
         Self {
             spec,
             stores,
             target: None,
             history: RunHistory::default(),
             detached: DetachedFiles::default(),
-            cells,
+            cells: cells.collect(),
             metadata: Vec::new(),
             widget_state: None,
             spool: OutputSpool::default(),
             updatable_outputs: HashMap::new(),
+            late_outputs: HashMap::new(),
             late_captures: HashMap::new(),
             dirty: false,
             next_save: Instant::now() + SAVE_INTERVAL,
@@ -139,9 +144,16 @@ impl Saver {
             RecorderCommand::BeginCell { cell, at } => {
                 if let Some(record) = self.cells.get_mut(cell) {
                     *record = CellRecord {
-                        started_at: Some(at),
+                        is_started: true,
+                        times: self.spec.timing.then(|| {
+                            Box::new(CellTimes {
+                                started_at: at,
+                                finished_at: None,
+                            })
+                        }),
                         ..CellRecord::default()
                     };
+                    self.late_outputs.remove(&cell);
                     self.dirty = true;
                 }
             }
@@ -178,7 +190,9 @@ impl Saver {
         let unchanged = from.revision().matches_name(&self.spec.revision);
         let mut survey = match &self.spec.output {
             Some(output) if unchanged => {
-                let (copied, notices) = file::copy(&from, output.open_path(), self.guard())?;
+                let baselines = self.stores.baselines.as_ref();
+                let (copied, notices) =
+                    file::copy(from, output.open_path(), self.guard(), baselines)?;
                 self.record_save(&copied, true);
                 self.add_notices(notices);
                 copied
@@ -186,7 +200,9 @@ impl Saver {
             Some(_) => return Err(self.all_cells_changed()),
             None => {
                 let baselines = self.stores.baselines.as_ref();
-                self.history = RunHistory::begin(baselines, &target, from.revision());
+                let (history, notice) = RunHistory::begin(baselines, &target, from.revision());
+                self.history = history;
+                self.add_notices(Vec::from_iter(notice));
                 from
             }
         };
@@ -213,10 +229,10 @@ impl Saver {
             .iter()
             .map(|planned| planned.find_in(&survey))
             .collect();
-        let missing = || found.iter().zip(self.spec.cells.iter());
-        let missing: Vec<usize> = missing()
+        let missing = found.iter().zip(self.spec.cells.indexes());
+        let missing: Vec<usize> = missing
             .filter(|(found, _)| found.is_none())
-            .map(|(_, planned)| planned.index)
+            .map(|(_, index)| index)
             .collect();
         if !missing.is_empty() {
             return Err(CommitError::CellsChanged {
@@ -243,7 +259,7 @@ impl Saver {
             cell_indexes: found.into_iter().flatten().collect(),
             expected_revision: survey.revision(),
             style,
-            survey,
+            base: survey.record_base().sharing(self.spec.cells.texts()),
         });
         Ok(())
     }
@@ -272,7 +288,7 @@ impl Saver {
 
     fn all_cells_changed(&self) -> CommitError {
         CommitError::CellsChanged {
-            cells: self.spec.cells.iter().map(|cell| cell.index).collect(),
+            cells: self.spec.cells.indexes().collect(),
             edited: false,
         }
     }
@@ -284,7 +300,7 @@ impl Saver {
     /// Computes the notebook metadata to write for this kernel.
     fn set_kernel(&mut self, description: &Description) {
         if let Some(target) = &self.target {
-            let current = target.survey.metadata();
+            let current = target.base.metadata();
             self.metadata =
                 notebook_metadata::kernel_metadata(current, description, self.spec.kernel_named);
             self.dirty |= !self.metadata.is_empty();
@@ -317,7 +333,9 @@ impl Saver {
         }
         self.render_outputs(cell, &outputs);
         if let Some(record) = self.cells.get_mut(cell) {
-            record.finished_at = Some(finished_at);
+            if let Some(times) = &mut record.times {
+                times.finished_at = Some(finished_at);
+            }
             record.execution_count = execution_count;
         }
         if outputs.has_display_ids() {
@@ -418,15 +436,15 @@ impl Saver {
             let array = self
                 .spool
                 .store(|out| outputs.write(out, style, CELL_DEPTH));
-            if let (Some(record), Ok(array)) = (self.cells.get_mut(cell), array) {
-                record.late_outputs.push(array);
+            if let Ok(array) = array {
+                self.late_outputs.entry(cell).or_default().push(array);
             }
         }
     }
 
     fn save(&mut self) -> Result<(), NotebookError> {
         self.render_late();
-        // A save needs memory for two surveys of a notebook with very many cells, not for three.
+        // A save needs memory for one survey of a notebook with very many cells, not for two.
         self.outcome.survey = None;
         let started = Instant::now();
         let result = self.write_notebook();
@@ -462,8 +480,7 @@ impl Saver {
             return Ok(None);
         };
         // In another output file, cells that have not run must not keep the outputs of the source notebook.
-        let is_written =
-            |record: &CellRecord| record.started_at.is_some() || self.spec.output.is_some();
+        let is_written = |record: &CellRecord| record.is_started || self.spec.output.is_some();
         let cells = self.cells.iter().enumerate();
         let cells: Vec<usize> = cells
             .filter(|(_, record)| is_written(record))
@@ -476,7 +493,7 @@ impl Saver {
         };
         let mut recorded = file::record(RecordRequest {
             path: self.target_path(),
-            base: &target.survey,
+            base: &target.base,
             updates: &updates,
             metadata: &self.metadata,
             expected: target.expected_revision,
@@ -489,28 +506,35 @@ impl Saver {
         for (cell, _) in &mut recorded.conflicts {
             *cell = cells[*cell];
         }
-        let mut places = vec![None; self.cells.len()];
-        for (cell, place) in cells.iter().zip(&recorded.cell_indexes) {
-            places[*cell] = *place;
+        let indexes = &mut recorded.cell_indexes;
+        indexes.resize(self.cells.len(), None);
+        for (at, &cell) in cells.iter().enumerate().rev() {
+            indexes.swap(at, cell);
         }
-        recorded.cell_indexes = places;
         Ok(Some(recorded))
     }
 
-    fn entry(&self, record: &CellRecord, index: usize, style: &JsonStyle) -> CellUpdate {
-        let times = record.started_at.zip(record.finished_at);
+    /// The arrays of outputs of a cell, in order.
+    fn output_arrays(&self, cell: usize) -> Vec<Segment> {
+        let late = self.late_outputs.get(&cell);
+        let outputs = self.cells[cell].outputs.as_deref().into_iter();
+        outputs.chain(late.into_iter().flatten()).cloned().collect()
+    }
+
+    fn entry(&self, cell: usize, index: usize, style: &JsonStyle) -> CellUpdate {
+        let record = &self.cells[cell];
+        let times = record.times.as_ref();
+        let times = times.and_then(|times| Some((times.started_at, times.finished_at?)));
         CellUpdate {
             cell: index,
             execution_count: record.execution_count.map(u64::from),
-            outputs: join_arrays(&record.output_arrays(), style),
-            metadata: times
-                .filter(|_| self.spec.timing)
-                .map(|(started, finished)| {
-                    (
-                        "execution",
-                        notebook_metadata::execution_metadata(started, finished),
-                    )
-                }),
+            outputs: join_arrays(&self.output_arrays(cell), style),
+            metadata: times.map(|(started, finished)| {
+                (
+                    "execution",
+                    notebook_metadata::execution_metadata(started, finished),
+                )
+            }),
         }
     }
 
@@ -533,53 +557,19 @@ impl Saver {
         }
         let lost: Vec<usize> = match &self.outcome.failure {
             Some(_) => (0..self.cells.len())
-                .filter(|&cell| self.cells[cell].started_at.is_some())
+                .filter(|&cell| self.cells[cell].is_started)
                 .collect(),
             None => self.outcome.conflicts.iter().map(|one| one.cell).collect(),
         };
         // A cell that has not run has no outputs to lose.
         let lost: Vec<usize> = lost
             .into_iter()
-            .filter(|&cell| self.cells[cell].started_at.is_some())
+            .filter(|&cell| self.cells[cell].is_started)
             .collect();
         if !lost.is_empty() {
             self.outcome.artifact = self.store_lost_outputs(&lost);
         }
         self.outcome
-    }
-
-    /// Stores the outputs of cells that could not be written to the notebook in an artifact.
-    fn store_lost_outputs(&self, cells: &[usize]) -> Option<ArtifactId> {
-        let style = &self.target.as_ref()?.style;
-        self.store_artifact(|write| {
-            write(b"{\"path\":")?;
-            write(&serde_json::to_vec(&self.spec.written_file().to_text())?)?;
-            write(b",\"cells\":[")?;
-            for (at, &cell) in cells.iter().enumerate() {
-                let (planned, record) = (&self.spec.cells[cell], &self.cells[cell]);
-                let about = serde_json::json!({
-                    "index": planned.index,
-                    "id": planned.id,
-                    "source": planned.source,
-                    "execution_count": record.execution_count,
-                });
-                let about = about.to_string();
-                if at > 0 {
-                    write(b",")?;
-                }
-                write(&about.as_bytes()[..about.len() - 1])?;
-                write(b",\"outputs\":")?;
-                let outputs = join_arrays(&record.output_arrays(), style);
-                if outputs.is_empty() {
-                    write(b"[]")?;
-                }
-                for piece in outputs {
-                    piece.for_each_chunk(write)?;
-                }
-                write(b"}")?;
-            }
-            write(b"]}\n")
-        })
     }
 }
 

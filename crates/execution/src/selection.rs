@@ -108,13 +108,10 @@ impl CellSelection {
         let is_code = |index: usize| listing.kind(index) == CellKind::Code;
         if !self.tags.is_empty() && !(0..count).any(|index| is_code(index) && tagged(index)) {
             let mut known: Vec<String> = Vec::new();
-            for cell in listing
-                .cells()
-                .iter()
-                .filter(|cell| cell.kind == CellKind::Code)
-            {
+            for index in (0..count).filter(|&index| is_code(index)) {
                 let is_new = |tag: &&String| !known.contains(tag);
-                let new: Vec<String> = cell.tags.iter().filter(is_new).cloned().collect();
+                let tags = listing.cell_tags(index).iter();
+                let new: Vec<String> = tags.filter(is_new).cloned().collect();
                 known.extend(new);
             }
             return Err(SelectionError::NoSuchTag {
@@ -290,7 +287,7 @@ mod tests {
 
     #[test]
     fn missing_cells_are_described() {
-        let mut twins = listing().cells().to_vec();
+        let mut twins: Vec<ListedCell> = listing().cells().collect();
         twins[1].id = Some("a-other".to_owned());
         let cases = [
             ("9", listing(), "cell index 9 is out of range (0-5)"),

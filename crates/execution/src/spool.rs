@@ -9,6 +9,9 @@ use cellwright_stdext::{SpoolFile, SpoolWriter};
 /// Size in bytes up to which a text stays in memory: reading it from a file would cost more.
 const MEMORY_LIMIT: usize = 4 * 1024;
 
+/// Size in bytes of all texts in memory. A notebook may have very many cells with small outputs.
+const ALL_MEMORY_LIMIT: usize = 4 * 1024 * 1024;
+
 /// Bytes to write to the file at once.
 const WRITE_SIZE: usize = 64 * 1024;
 
@@ -16,6 +19,8 @@ const WRITE_SIZE: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct OutputSpool {
     file: Option<SpoolFile>,
+    /// Size in bytes of the texts in memory, also of those that are not used any more.
+    memory_size: usize,
 }
 
 impl OutputSpool {
@@ -47,7 +52,18 @@ enum SegmentWriter<'s> {
 impl SegmentWriter<'_> {
     fn finish(self) -> io::Result<Segment> {
         let output = match self {
-            Self::Memory(_, buffer) => return Ok(Segment::Bytes(buffer.into())),
+            Self::Memory(Some(spool), buffer)
+                if spool.memory_size + buffer.len() <= ALL_MEMORY_LIMIT =>
+            {
+                spool.memory_size += buffer.len();
+                return Ok(Segment::Bytes(buffer.into()));
+            }
+            Self::Memory(Some(spool), buffer) => {
+                let mut output = spool.file()?.writer();
+                output.write_all(&buffer)?;
+                output
+            }
+            Self::Memory(None, _) => return Err(io::Error::other("an earlier write failed")),
             Self::File(output) => output.into_inner().map_err(IntoInnerError::into_error)?,
         };
         let file = output.handle();
@@ -108,6 +124,29 @@ mod tests {
             assert_eq!(
                 matches!(piece, Segment::Stored { .. }),
                 text.len() > MEMORY_LIMIT
+            );
+        }
+    }
+
+    #[test]
+    fn very_many_small_texts_are_on_disk() {
+        let mut spool = OutputSpool::default();
+        let text = |number: usize| format!("{number:0MEMORY_LIMIT$}");
+        let count = 2 * ALL_MEMORY_LIMIT / MEMORY_LIMIT;
+        let pieces: Vec<Segment> = (0..count)
+            .map(|number| {
+                let text = text(number);
+                spool
+                    .store(|output| output.write_all(text.as_bytes()))
+                    .unwrap()
+            })
+            .collect();
+        for (number, piece) in pieces.iter().enumerate() {
+            assert_eq!(piece.read().unwrap(), text(number).into_bytes());
+            assert_eq!(
+                matches!(piece, Segment::Stored { .. }),
+                number >= count / 2,
+                "{number}"
             );
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::Frame;
 
 /// The protocol of all requests after the hello. Every host serves `status` and `stop`, whatever the protocol.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -94,6 +94,8 @@ pub struct RunInfo {
     pub status: ExecutionStatus,
     /// Name of the session; `null` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// The directory of the session, or of the kernel that ends with the run.
+    pub cwd: String,
     /// Owner of the call that started it.
     pub owner: String,
     /// The notebook, or the start of the code.
@@ -130,7 +132,7 @@ pub struct RunTail {
     pub text: Option<String>,
     /// The kernel, once it is known.
     #[serde(default)]
-    pub kernel: Option<KernelReport>,
+    pub kernel: Option<Box<KernelReport>>,
 }
 
 /// Result of cancelling a run.
@@ -195,6 +197,10 @@ pub struct SessionInfo {
     pub name: Option<String>,
     /// Name of the backend.
     pub backend: Option<String>,
+    /// Name or URL of the Jupyter server that the kernel is on; `null` for a kernel on this machine without a server.
+    pub server: Option<String>,
+    /// Id of the kernel on its server.
+    pub kernel_id: Option<String>,
     /// Path of the interpreter.
     pub interpreter: Option<String>,
     /// Programming language.
@@ -314,6 +320,8 @@ impl From<&SessionReport> for SessionInfo {
             session: report.key.name.clone(),
             name: kernel.map(|kernel| kernel.name.clone()),
             backend: kernel.map(|kernel| kernel.backend.to_owned()),
+            server: kernel.and_then(|kernel| kernel.server.clone()),
+            kernel_id: kernel.and_then(|kernel| kernel.kernel_id.clone()),
             interpreter: kernel
                 .and_then(|kernel| kernel.interpreter.as_deref())
                 .map(path),

@@ -56,6 +56,19 @@ pub(crate) fn connect(record: &ServerRecord, timeout: Duration) -> Result<Stream
     Ok(Stream::Tcp(stream))
 }
 
+/// Whether all sockets that listen on a port of this machine's loopback address belong to a process. `None`: the system does
+/// not report it.
+pub fn owns_listener(pid: u32, port: u16) -> Option<bool> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let accepting = accepting_inodes(port, Ipv4Addr::LOCALHOST.into());
+    let own = i32::try_from(pid).ok().and_then(socket_inodes);
+    Some(own.is_some_and(|own| {
+        !accepting.is_empty() && accepting.iter().all(|inode| own.contains(inode))
+    }))
+}
+
 #[cfg(target_os = "linux")]
 fn verify_unix_peer(stream: &UnixStream, pid: i32) -> Result<(), ConnectError> {
     let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|_| ConnectError::Stale)?;
@@ -149,6 +162,22 @@ mod tests {
 
     fn own_pid() -> i32 {
         i32::try_from(std::process::id()).unwrap()
+    }
+
+    #[test]
+    fn only_the_listening_process_owns_a_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(owns_listener(std::process::id(), port), Some(true));
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert_eq!(owns_listener(other.id(), port), Some(false));
+        drop(listener);
+        assert_eq!(owns_listener(std::process::id(), port), Some(false));
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

@@ -22,4 +22,5 @@ pub mod locate;
 pub mod record;
 mod rest;
 
+pub use endpoint::owns_listener;
 pub use locate::{Located, OpenNotebook, SessionKernel, UnansweredReason, locate};

@@ -4,7 +4,6 @@
 //! for the client. So one thread does nothing but I/O. It reads into a backlog that never makes it wait, and the caller
 //! takes events from there at its own pace.
 
-mod backlog;
 mod frame_store;
 mod io_thread;
 
@@ -16,12 +15,11 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use crate::backlog::{Backlog, BacklogItem};
 use crate::codec::{CodecError, MessageCodec};
 use crate::connection::{Channel, Connection};
-use crate::frame::Frame;
 use crate::message::{Message, random_id};
 use crate::zmtp::{Limits, ZmtpError};
-use backlog::Backlog;
 use io_thread::OutgoingMessage;
 
 pub use frame_store::{SpooledFrameWriter, SpoolingStore};
@@ -91,11 +89,10 @@ pub enum Heartbeat {
     Restored,
 }
 
-/// An entry of the backlog, written by the I/O thread.
+/// An event in the backlog, written by the I/O thread.
 #[derive(Debug)]
-enum BacklogItem {
+enum ConnectionEvent {
     Opened(Channel),
-    Frames(Channel, Vec<Frame>),
     Closed(Channel, Option<ZmtpError>),
     Heartbeat(Heartbeat),
 }
@@ -104,7 +101,7 @@ enum BacklogItem {
 pub struct KernelClient {
     codec: MessageCodec,
     session: String,
-    backlog: Arc<Backlog>,
+    backlog: Arc<Backlog<ConnectionEvent>>,
     /// `None` once the client is closing.
     outgoing: Option<mpsc::UnboundedSender<OutgoingMessage>>,
     thread: Option<JoinHandle<()>>,
@@ -165,11 +162,15 @@ impl KernelClient {
         self.backlog.wait_finished().await;
     }
 
-    fn decode(&mut self, item: BacklogItem) -> ClientEvent {
+    fn decode(&mut self, item: BacklogItem<ConnectionEvent>) -> ClientEvent {
         match item {
-            BacklogItem::Opened(channel) => ClientEvent::Opened(channel),
-            BacklogItem::Closed(channel, error) => ClientEvent::Closed(channel, error),
-            BacklogItem::Heartbeat(heartbeat) => ClientEvent::Heartbeat(heartbeat),
+            BacklogItem::Event(ConnectionEvent::Opened(channel)) => ClientEvent::Opened(channel),
+            BacklogItem::Event(ConnectionEvent::Closed(channel, error)) => {
+                ClientEvent::Closed(channel, error)
+            }
+            BacklogItem::Event(ConnectionEvent::Heartbeat(heartbeat)) => {
+                ClientEvent::Heartbeat(heartbeat)
+            }
             BacklogItem::Frames(channel, frames) => match self.codec.decode(frames) {
                 Ok(message) => ClientEvent::Message(channel, Box::new(message)),
                 Err(error) => {

@@ -15,6 +15,7 @@
 //! | [`message`] | a message with header, parent, metadata, content and buffers |
 //! | [`frame`], [`frame_store`] | a part of a message, in memory or on disk; the decision between the two |
 //! | [`codec`] | messages as signed frames (`signing` computes the signatures) |
+//! | [`backlog`] | items that were read and not taken yet, in memory or on disk |
 //! | [`client`] | the client side of the five channels |
 //! | [`server`], [`publisher`] | the kernel side of the five channels; text in batches on iopub |
 //! | `zmtp` | the transport protocol, without knowledge of Jupyter |
@@ -88,6 +89,7 @@
 //!
 //! The crate starts no processes, prints nothing and reads no environment variables: the caller passes all paths.
 
+pub mod backlog;
 mod bounded_read;
 pub mod client;
 pub mod codec;

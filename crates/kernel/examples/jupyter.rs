@@ -88,10 +88,7 @@ fn peak_memory() -> u64 {
 fn context(supervisor: &str, dir: &std::path::Path) -> LaunchContext {
     LaunchContext {
         cwd: dir.into(),
-        supervisor: Supervisor {
-            program: supervisor.into(),
-            arguments: Vec::new(),
-        },
+        supervisor: Supervisor::new(supervisor, Vec::new()),
         staging: vec![dir.join("staging")],
         sockets: vec!["/tmp".into()],
     }

@@ -64,10 +64,7 @@ async fn main() {
         return;
     };
     let dir = tempfile::tempdir().expect("a directory");
-    let supervisor = Supervisor {
-        program: supervisor.into(),
-        arguments: Vec::new(),
-    };
+    let supervisor = Supervisor::new(supervisor, Vec::new());
     let env = std::env::vars_os().collect();
     let (start_timeout, interrupt_grace) = (Duration::from_mins(1), Duration::from_secs(2));
     let context = LaunchContext {

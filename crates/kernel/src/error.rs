@@ -161,6 +161,24 @@ pub enum KernelError {
         /// The problem.
         problem: String,
     },
+    /// A server did not do what it was asked, or has lost the kernel.
+    #[error("{error}")]
+    Server {
+        /// What happened.
+        error: cellwright_gateway::ServerError,
+        /// Whether the code may have begun to run.
+        begun: Begun,
+    },
+    /// The shared gateway of this user could not be started.
+    #[error("the shared gateway could not be started: {problem}")]
+    NoLocalGateway {
+        /// The problem.
+        problem: String,
+        /// The last lines of the gateway's log.
+        log: Vec<String>,
+        /// The command that installs what is missing.
+        install_command: Option<String>,
+    },
     /// The kernels of this session died repeatedly before they finished a cell.
     #[error("Python kernel restarted too many times in this session")]
     RestartedTooOften,
@@ -223,6 +241,12 @@ impl KernelError {
         match self {
             Self::Died {
                 begun: Begun::No, ..
+            }
+            | Self::Server {
+                error:
+                    cellwright_gateway::ServerError::KernelGone { .. }
+                    | cellwright_gateway::ServerError::ServerRestarted { .. },
+                begun: Begun::No,
             } => Retry::OnceOnFreshKernel,
             Self::Exhausted { .. } => Retry::OnceAfterClearingSpares,
             _ => Retry::Never,

@@ -69,6 +69,10 @@ pub struct Description {
     pub backend: &'static str,
     /// The kernel's name, such as `python3`.
     pub name: String,
+    /// The server that it runs on: the name of its settings, else its URL. `None`: it is not on a server.
+    pub server: Option<String>,
+    /// Its id on the server.
+    pub kernel_id: Option<String>,
     /// Its process id, if it runs on this machine.
     pub pid: Option<u32>,
     /// The interpreter that runs it.

@@ -6,7 +6,11 @@
 //! sessions. A second process above it, the watcher, does the same if the supervisor itself is killed.
 
 pub mod busy_poll;
+mod child_command;
 pub mod daemon;
+#[cfg(target_os = "linux")]
+mod fork;
+mod launcher;
 mod memory;
 pub mod own_process;
 mod signals;
@@ -16,45 +20,22 @@ mod tree;
 #[cfg(target_os = "linux")]
 mod watcher;
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
-use cellwright_stdext::Directory;
 use tokio::process::Child;
 use tracing::debug;
 
+pub use child_command::ChildCommand;
+pub use launcher::Supervisor;
+use launcher::SupervisorProcess;
 pub use memory::ProcessTable;
 pub use socket::Exit;
 use socket::{SupervisorMessage, SupervisorSocket};
 
-/// How to start a supervisor: a program that calls [`supervisor::main`] with the arguments after
-/// `arguments`.
-#[derive(Clone, Debug)]
-pub struct Supervisor {
-    /// The program.
-    pub program: PathBuf,
-    /// Arguments before the child's command line.
-    pub arguments: Vec<OsString>,
-}
-
 /// How long a supervisor may take to kill a child, and its watcher if the supervisor does not.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A command to start as a child.
-#[derive(Clone, Debug)]
-pub struct ChildCommand {
-    /// Program and arguments. An argument `{channel}` becomes the number of the descriptor that
-    /// the child's end of the channel has.
-    pub arguments: Vec<OsString>,
-    /// The complete environment of the child, except `PWD`, which is `cwd`.
-    pub env: Vec<(OsString, OsString)>,
-    /// The working directory.
-    pub cwd: Directory,
-}
 
 /// The owner's ends of the child's channel and output pipes.
 #[derive(Debug)]
@@ -96,21 +77,14 @@ impl Supervised {
         supervisor: &Supervisor,
         command: &ChildCommand,
     ) -> Result<(Self, ChildPipes), StartError> {
-        let (own_end, supervisor_end) = SupervisorSocket::pair().map_err(StartError::Supervisor)?;
-        let child = tokio::process::Command::new(&supervisor.program)
-            .args(&supervisor.arguments)
-            .args(&command.arguments)
-            .env_clear()
-            .envs(command.env.iter().map(|(name, value)| (name, value)))
-            .env("PWD", command.cwd.path())
-            // The child changes its directory before it starts the program, which closes the descriptor.
-            .current_dir(command.cwd.open_path())
-            .stdin(Stdio::from(supervisor_end))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
+        let bytes = command.encode().map_err(StartError::Program)?;
+        let SupervisorProcess { socket, process } =
+            supervisor.take().map_err(StartError::Supervisor)?;
+        let mut socket = SupervisorSocket::new(socket).map_err(StartError::Supervisor)?;
+        socket
+            .send_command(&bytes, command.cwd.descriptor())
+            .await
             .map_err(StartError::Supervisor)?;
-        let mut socket = SupervisorSocket::new(own_end).map_err(StartError::Supervisor)?;
         match socket
             .receive_started()
             .await
@@ -122,7 +96,7 @@ impl Supervised {
                     socket,
                     pid,
                     exit: None,
-                    supervisor: child,
+                    supervisor: process,
                 };
                 Ok((supervised, pipes))
             }

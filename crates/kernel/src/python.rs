@@ -8,7 +8,12 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use cellwright_stdext::private::OwnerRule;
+
 pub use shim::{ResolvedShim, Shim, ShimContext};
+
+/// Names of the directories in a project that contain an environment.
+pub const ENVIRONMENT_NAMES: [&str; 2] = [".venv", "venv"];
 
 /// The inputs of the search. The caller reads the environment variables; this module does not.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +32,8 @@ pub struct InterpreterSearch {
     pub path: Vec<PathBuf>,
     /// The user's home directory, for `~`.
     pub home: Option<PathBuf>,
+    /// Decides which repositories and environments count.
+    pub owner_rule: OwnerRule,
 }
 
 /// The selected interpreter.
@@ -144,10 +151,11 @@ fn discover(
     {
         return Some((program, Origin::Conda));
     }
-    for dir in project_dirs(&search.cwd, search.home.as_deref()) {
-        for name in [".venv", "venv"] {
+    for dir in project_dirs(search) {
+        for name in ENVIRONMENT_NAMES {
             let environment = dir.join(name);
             if environment.is_dir()
+                && is_own(dir, &environment, &search.owner_rule, rejected)
                 && let Some(program) = find_in_environment(&environment, rejected)
             {
                 let dir = dir.to_owned();
@@ -165,13 +173,21 @@ fn discover(
 }
 
 /// The directories whose environments belong to the project: the working directory and its parents up to the root of the
-/// repository. Without a repository the search ends below the home directory and the root directory, and at the first parent that
+/// repository. A repository of another user is none. Without a repository the search ends below the home directory and the root directory, and at the first parent that
 /// another user owns or where every user can create files.
-fn project_dirs<'a>(cwd: &'a Path, home: Option<&Path>) -> Vec<&'a Path> {
-    if let Some(depth) = cwd.ancestors().position(|dir| dir.join(".git").exists()) {
+fn project_dirs(search: &InterpreterSearch) -> Vec<&Path> {
+    let cwd = search.cwd.as_path();
+    let is_repository = |dir: &Path| {
+        let marker = dir.join(".git");
+        marker.exists() && search.owner_rule.check_all([dir, &marker]).is_ok()
+    };
+    if let Some(depth) = cwd.ancestors().position(is_repository) {
         return cwd.ancestors().take(depth + 1).collect();
     }
-    let home = home.and_then(|home| home.canonicalize().ok());
+    let home = search
+        .home
+        .as_deref()
+        .and_then(|home| home.canonicalize().ok());
     let is_home = |dir: &Path| home.is_some() && dir.canonicalize().ok() == home;
     if is_home(cwd) {
         return vec![cwd];
@@ -186,6 +202,24 @@ fn is_private(dir: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     dir.metadata()
         .is_ok_and(|metadata| metadata.uid() == user && metadata.mode() & 0o002 == 0)
+}
+
+/// Whether only this user or root can have put an environment of a project there, and its programs.
+fn is_own(
+    dir: &Path,
+    environment: &Path,
+    rule: &OwnerRule,
+    rejected: &mut Vec<RejectedInterpreter>,
+) -> bool {
+    let bin = environment.join("bin");
+    let own = rule.check_all([dir, environment, &bin]);
+    if own.is_err() {
+        rejected.push(RejectedInterpreter {
+            path: environment.to_owned(),
+            reason: "another user owns it or can write to it",
+        });
+    }
+    own.is_ok()
 }
 
 fn find_in_environment(dir: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<PathBuf> {

@@ -8,6 +8,7 @@
 //! All timing uses tokio's clock and all kernels come from a [`KernelLauncher`], so that tests run
 //! everything with scripted kernels on a paused clock (`tests/it/simulation.rs`).
 
+mod cell_request_ids;
 mod group;
 mod job;
 mod kernel_slot;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::jupyter::gateway::{self, GatewaySpec, GatewayTarget};
 use crate::backend::jupyter::{AttachedSpec, IdentifiedBy, Jupyter, JupyterSpec};
 use crate::backend::runner::{Runner, RunnerSpec};
 use crate::backend::{jupyter, runner};
@@ -28,6 +29,8 @@ pub enum KernelSpec {
     Jupyter(JupyterSpec),
     /// A running Jupyter kernel, which keeps running after the session.
     Attached(AttachedSpec),
+    /// A kernel on a Jupyter server.
+    Gateway(GatewaySpec),
 }
 
 impl KernelSpec {
@@ -49,6 +52,23 @@ impl KernelSpec {
             Self::Attached(spec) => KernelId::Attached {
                 connection_file: spec.connection_file.clone(),
             },
+            Self::Gateway(spec) if let Some(local) = &spec.local => KernelId::Gateway {
+                // Its address changes whenever it is started.
+                server: gateway::LOCAL.to_owned(),
+                kernelspec: Some(local.kernel.clone()),
+                existing: None,
+            },
+            Self::Gateway(spec) => {
+                let (kernelspec, existing) = match &spec.target {
+                    GatewayTarget::Start { kernelspec, .. } => (kernelspec.clone(), None),
+                    GatewayTarget::Existing { id } => (None, Some(id.clone())),
+                };
+                KernelId::Gateway {
+                    server: spec.server.url.to_string(),
+                    kernelspec,
+                    existing,
+                }
+            }
         }
     }
 
@@ -57,6 +77,7 @@ impl KernelSpec {
         match self {
             Self::Runner(_) => Backend::Runner,
             Self::Jupyter(_) | Self::Attached(_) => Backend::Jupyter,
+            Self::Gateway(_) => Backend::Gateway,
         }
     }
 
@@ -65,7 +86,9 @@ impl KernelSpec {
         match self {
             Self::Runner(spec) => &spec.env,
             Self::Jupyter(spec) => &spec.env,
+            // The server decides which variables it sets.
             Self::Attached(_) => &[],
+            Self::Gateway(spec) => spec.local.as_ref().map_or(&[], |local| &local.env),
         }
     }
 
@@ -75,6 +98,7 @@ impl KernelSpec {
             Self::Runner(spec) => spec.start_timeout,
             Self::Jupyter(spec) => spec.start_timeout,
             Self::Attached(spec) => spec.start_timeout,
+            Self::Gateway(spec) => spec.start_timeout,
         }
     }
 
@@ -88,6 +112,7 @@ impl KernelSpec {
             Self::Runner(spec) => Box::new(Runner::start(spec, context, stop).await?),
             Self::Jupyter(spec) => Box::new(Jupyter::start(spec, context, stop).await?),
             Self::Attached(spec) => Box::new(Jupyter::attach(spec, context, stop).await?),
+            Self::Gateway(spec) => Box::new(Jupyter::start_on_gateway(spec, context, stop).await?),
         })
     }
 }
@@ -113,12 +138,25 @@ pub enum KernelId {
         /// Its connection file.
         connection_file: PathBuf,
     },
+    /// A kernel on a Jupyter server.
+    Gateway {
+        /// The URL of the server, or `local` for the shared gateway of this user.
+        server: String,
+        /// The name of the kernelspec. `None`: the server's default.
+        kernelspec: Option<String>,
+        /// The id of a kernel that another program started.
+        existing: Option<String>,
+    },
 }
 
 impl KernelId {
     /// Whether another program started the kernel. Cellwright cannot replace such a kernel.
     pub fn is_attached(&self) -> bool {
-        matches!(self, Self::Attached { .. })
+        match self {
+            Self::Runner { .. } | Self::Jupyter { .. } => false,
+            Self::Attached { .. } => true,
+            Self::Gateway { existing, .. } => existing.is_some(),
+        }
     }
 
     /// The interpreter, if it is part of the identity.
@@ -126,7 +164,15 @@ impl KernelId {
         match self {
             Self::Runner { python } => Some(python),
             Self::Jupyter { python, .. } => python.as_deref(),
-            Self::Attached { .. } => None,
+            Self::Attached { .. } | Self::Gateway { .. } => None,
+        }
+    }
+
+    /// The URL of its server, if it is on one.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Runner { .. } | Self::Jupyter { .. } | Self::Attached { .. } => None,
+            Self::Gateway { server, .. } => Some(server),
         }
     }
 
@@ -153,6 +199,18 @@ impl fmt::Display for KernelId {
             Self::Attached { connection_file } => {
                 write!(f, "existing:{}", connection_file.display())
             }
+            Self::Gateway {
+                server,
+                kernelspec,
+                existing,
+            } => {
+                write!(f, "gateway:{server}")?;
+                match (existing, kernelspec) {
+                    (Some(id), _) => write!(f, ":existing:{id}"),
+                    (None, Some(name)) => write!(f, ":{name}"),
+                    (None, None) => Ok(()),
+                }
+            }
         }
     }
 }
@@ -165,10 +223,12 @@ pub enum Backend {
     Runner,
     /// Jupyter's messaging protocol.
     Jupyter,
+    /// A Jupyter server.
+    Gateway,
 }
 
 impl Backend {
-    const ALL: [Self; 2] = [Self::Runner, Self::Jupyter];
+    const ALL: [Self; 3] = [Self::Runner, Self::Jupyter, Self::Gateway];
 
     /// The names of all backends, as users type them.
     pub const NAMES: &[&str] = &{
@@ -186,6 +246,7 @@ impl Backend {
         match self {
             Self::Runner => runner::NAME,
             Self::Jupyter => jupyter::NAME,
+            Self::Gateway => gateway::NAME,
         }
     }
 
@@ -279,11 +340,11 @@ mod tests {
 
     #[test]
     fn backends_have_names() {
-        assert_eq!(Backend::NAMES, ["runner", "jupyter"]);
+        assert_eq!(Backend::NAMES, ["runner", "jupyter", "gateway"]);
         for &name in Backend::NAMES {
             assert_eq!(Backend::from_name(name).map(Backend::name), Some(name));
         }
-        assert_eq!(Backend::from_name("gateway"), None);
+        assert_eq!(Backend::from_name("zeromq"), None);
         let [(runner, _), (jupyter, _), .., (attached, _)] = specs();
         let backends = [runner, jupyter, attached].map(|spec| spec.backend().name());
         assert_eq!(backends, ["runner", "jupyter", "jupyter"]);

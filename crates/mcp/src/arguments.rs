@@ -183,6 +183,8 @@ pub(super) const KERNEL: Argument = Argument::new("kernel", ArgumentKind::Text)
     .or(&["kernel_name"])
     .describe("kernelspec");
 pub(super) const BACKEND: Argument = Argument::new("backend", ArgumentKind::Backend);
+pub(super) const GATEWAY: Argument =
+    Argument::new("gateway", ArgumentKind::Text).describe("configured Jupyter server, by name");
 pub(super) const PYTHON: Argument =
     Argument::new("python", ArgumentKind::Text).describe("interpreter or environment");
 pub(super) const START_TIMEOUT: Argument = Argument::new("start_timeout", ArgumentKind::Seconds);

@@ -1,7 +1,8 @@
 //! The server over streamable HTTP: listens, authorizes and serves.
 //!
 //! A layer around every route checks in this order: the request names this server (Host), no foreign page sends it
-//! (Origin), it carries the token. Only then the body is read and parsed. The connection of a rejected request is closed.
+//! (Origin), it carries the token. Only then the body is read and parsed. The connection of a request that fails one of these
+//! checks is closed.
 
 mod access;
 

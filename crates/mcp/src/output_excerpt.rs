@@ -30,15 +30,16 @@ pub(super) enum ExcerptPart {
 impl OutputExcerpt {
     /// The output of a cell in at most about `limit` characters.
     pub(super) fn new(cell: &CellReport, limit: usize) -> Self {
-        let captured = cell.truncated.as_ref().map(|truncated| TextSize {
+        let details = cell.details();
+        let captured = details.truncated.as_ref().map(|truncated| TextSize {
             bytes: truncated.elided_bytes,
             lines: truncated.elided_lines,
         });
         let captured = captured.unwrap_or_default();
-        let text = &cell.text;
+        let text = cell.text();
         // Positions of the lines that name the images, and the ends of these lines.
         let mut images: Vec<(usize, usize, usize)> = Vec::new();
-        for (number, image) in cell.images.iter().enumerate() {
+        for (number, image) in details.images.iter().enumerate() {
             let range = image.text_range.clone().unwrap_or(text.len()..text.len());
             let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
             images.push((start, end, number));
@@ -155,29 +156,23 @@ fn line_start(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use cellwright_execution::{ExecutionStatus, ImageReport, OnError, TruncationReport};
+    use cellwright_execution::{CellDetails, ImageReport, OnError, TruncationReport};
     use proptest::prelude::*;
 
     use super::*;
 
     fn report(text: &str) -> CellReport {
-        CellReport {
-            index: 0,
-            id: None,
-            title: None,
-            status: ExecutionStatus::Ok,
-            execution_count: None,
-            duration_ms: 0.0,
-            text: text.to_owned(),
-            truncated: None,
-            images: Vec::new(),
-            json: Vec::new(),
-            events: Vec::new(),
-            error: None,
-            outputs: None,
-            on_error: OnError::Stop,
-            generation: 1,
-        }
+        let mut cell = CellReport::new(0, None, OnError::Stop);
+        cell.set_text(text.to_owned());
+        cell
+    }
+
+    fn with_image(mut cell: CellReport, image: ImageReport) -> CellReport {
+        cell.set_details(CellDetails {
+            images: vec![image],
+            ..CellDetails::default()
+        });
+        cell
     }
 
     fn image(range: Range<usize>) -> ImageReport {
@@ -194,8 +189,8 @@ mod tests {
     #[test]
     fn images_stand_where_they_were_displayed() {
         let line = "[figure 640×480, artifact://1]\n";
-        let mut cell = report(&format!("before\n{line}after\n"));
-        cell.images.push(image(7..7 + line.len()));
+        let cell = report(&format!("before\n{line}after\n"));
+        let cell = with_image(cell, image(7..7 + line.len()));
         let excerpt = OutputExcerpt::new(&cell, 1000);
         assert_eq!(
             excerpt.parts,
@@ -205,8 +200,8 @@ mod tests {
                 ExcerptPart::Text("after\n".to_owned()),
             ]
         );
-        let mut cell = report(&format!("a table\n{line}"));
-        cell.images.push(image(8..8 + line.len()));
+        let cell = report(&format!("a table\n{line}"));
+        let cell = with_image(cell, image(8..8 + line.len()));
         let excerpt = OutputExcerpt::new(&cell, 1000);
         let table = ExcerptPart::Text("a table\n".to_owned());
         assert_eq!(excerpt.parts, [table, ExcerptPart::Image(0)]);
@@ -229,7 +224,7 @@ mod tests {
             lines(1000..1050)
         );
         let mut cell = report(&text);
-        cell.truncated = Some(Box::new(TruncationReport {
+        let truncated = TruncationReport {
             total_bytes: 0,
             total_lines: 1050,
             shown_bytes: 0,
@@ -237,7 +232,11 @@ mod tests {
             elided_bytes: elided.bytes,
             elided_lines: elided.lines,
             artifact: None,
-        }));
+        };
+        cell.set_details(CellDetails {
+            truncated: Some(truncated),
+            ..CellDetails::default()
+        });
         let excerpt = OutputExcerpt::new(&cell, 300);
         let shown = excerpt.text();
         assert_eq!(shown.matches("elided").count(), 1, "{shown}");
@@ -252,9 +251,8 @@ mod tests {
         fn every_byte_and_every_image_is_shown_or_counted(
             text in "([a-zä]|\n){0,400}", limit in 0_usize..300, at in 0_usize..400
         ) {
-            let mut cell = report(&text);
             let at = text.floor_char_boundary(at.min(text.len()));
-            cell.images.push(image(at..at));
+            let cell = with_image(report(&text), image(at..at));
             let excerpt = OutputExcerpt::new(&cell, limit);
             let images = excerpt.parts.iter().filter(|part| **part == ExcerptPart::Image(0));
             prop_assert_eq!(images.count(), 1);

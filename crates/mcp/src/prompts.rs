@@ -7,6 +7,9 @@ use rmcp::model::{
 
 use super::wording;
 
+/// Longest argument, in bytes: a prompt repeats it.
+const ARGUMENT_LIMIT: usize = 4096;
+
 /// Definition of a prompt.
 struct PromptSpec {
     name: &'static str,
@@ -105,6 +108,13 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         });
         if *required && given.as_deref().is_none_or(|given| given.trim().is_empty()) {
             let message = format!("the prompt `{}` needs `{name}`", spec.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        if given
+            .as_ref()
+            .is_some_and(|given| given.len() > ARGUMENT_LIMIT)
+        {
+            let message = format!("`{name}` is longer than {ARGUMENT_LIMIT} bytes");
             return Err(ErrorData::invalid_params(message, None));
         }
         text = text.replace(&format!("{{{name}}}"), given.as_deref().unwrap_or_default());

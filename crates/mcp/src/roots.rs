@@ -110,13 +110,9 @@ impl Roots {
         Ok(first.directory()?)
     }
 
-    /// The working directory of a session. A path into a root must not lead out of it; another path is that of a session of the
-    /// user, in the shared host.
+    /// The working directory of a session, which must be in a root and not lead out of it.
     pub fn session_directory(&self, path: &Path) -> Result<Directory, Failure> {
-        match self.strip(path) {
-            Some(_) => self.resolve_dir(&path.to_string_lossy()),
-            None => Ok(path.into()),
-        }
+        self.resolve_dir(&path.to_string_lossy())
     }
 
     /// Resolves the path of a file. The file may be missing, its directory may not.

@@ -5,7 +5,7 @@ pub(crate) mod resources;
 pub(crate) mod subscriptions;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use cellwright_engine::project::project_tag;
 use cellwright_engine::settings::Settings;
 use cellwright_execution::{ExecutionStatus, InlineLimits};
 use cellwright_host::kernel_host::KernelHost;
-use cellwright_host::reply::SessionInfo;
+use cellwright_host::reply::{RunInfo, SessionInfo};
 use cellwright_operations::artifact;
 use cellwright_output::{ArtifactScope, Artifacts, Limits};
 use rmcp::RoleServer;
@@ -70,9 +70,25 @@ struct Inner {
 }
 
 impl Server {
-    /// The sessions of the host.
+    /// The sessions that the client may use. The shared host also has those of other projects of the user.
     pub(crate) async fn sessions(&self) -> Result<Vec<SessionInfo>, Failure> {
-        Ok(self.kernels().list_sessions().await?.unwrap_or_default())
+        let mut sessions = self.kernels().list_sessions().await?.unwrap_or_default();
+        sessions.retain(|session| self.may_use(Path::new(&session.cwd)));
+        Ok(sessions)
+    }
+
+    /// The runs that the client may follow and stop.
+    pub(crate) async fn runs(&self) -> Result<Vec<RunInfo>, Failure> {
+        let mut runs = self.kernels().list_runs().await?.unwrap_or_default();
+        runs.retain(|run| self.may_use(Path::new(&run.cwd)));
+        Ok(runs)
+    }
+
+    /// Whether the client may use sessions and runs in a directory: all of an in-process host, which are its own, and those
+    /// in its roots of the shared host.
+    fn may_use(&self, dir: &Path) -> bool {
+        let roots = self.0.roots.paths();
+        self.0.kernels.is_in_process() || roots.iter().any(|root| dir.starts_with(root))
     }
 
     /// Creates a server whose code runs on `kernels`.

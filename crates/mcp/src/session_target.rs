@@ -110,9 +110,11 @@ impl SessionTarget {
         let base = server.roots().base().ok();
         let dir = base.as_deref().unwrap_or(Path::new("/"));
         let settings = server.engine().settings(dir)?;
+        // The shared host would search all projects for the name.
+        let only = base.clone().filter(|_| !server.kernels().is_in_process());
         Ok(SessionSelector {
             name: self.name,
-            cwd: self.cwd,
+            cwd: self.cwd.or_else(|| only.map(canonical)),
             here: base.map(canonical),
             owner: settings.eval.owner.clone(),
         })

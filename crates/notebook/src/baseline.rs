@@ -93,6 +93,11 @@ impl Baselines {
         History::new(self.dir.with_file_name("history"))
     }
 
+    /// The directory for lock files of writers, next to this one.
+    pub(crate) fn lock_dir(&self) -> PathBuf {
+        self.dir.with_file_name("locks")
+    }
+
     /// Returns the baseline of the revision named `name`: all digits, or a prefix of at least
     /// eight.
     pub fn find(&self, name: &str) -> Option<Baseline> {

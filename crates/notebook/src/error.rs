@@ -97,6 +97,12 @@ pub enum FormatError {
         /// Its position.
         at: Position,
     },
+    /// The cells of a file are not where its format stores them.
+    #[error("its cells cannot be found: {problem}")]
+    CellsNotFound {
+        /// What is not as the format requires.
+        problem: &'static str,
+    },
     /// An upgraded notebook does not have the content of the original.
     #[error("after the conversion, {what} would differ from the original")]
     UpgradeDiffers {
@@ -388,7 +394,9 @@ fn format_title(error: &FormatError) -> String {
             "Invalid JSON in notebook".to_owned()
         }
         FormatError::NotAnObject => "Invalid notebook structure (expected object)".to_owned(),
-        FormatError::NoCells | FormatError::CellsNotAnArray { .. } => {
+        FormatError::NoCells
+        | FormatError::CellsNotAnArray { .. }
+        | FormatError::CellsNotFound { .. } => {
             "Invalid notebook structure (missing cells array)".to_owned()
         }
         FormatError::OldFormat { major } => format!("Old notebook format (nbformat {major})"),
@@ -528,6 +536,11 @@ pub enum Notice {
         revision: crate::Revision,
         /// Whether an undo restores that file.
         stored: bool,
+    },
+    /// The content before the change could not be stored, so that the change cannot be undone.
+    UndoNotStored {
+        /// Why it could not be stored.
+        reason: String,
     },
     /// A requested line range is beyond the last line.
     RangeSkipped {

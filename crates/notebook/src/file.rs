@@ -32,4 +32,4 @@ pub use record::{
 };
 pub use restore::{RestoreOutcome, Restored, restore};
 pub use save::{SaveStep, check_replaceable};
-pub use survey::{Survey, survey};
+pub use survey::{RecordBase, Survey, survey};

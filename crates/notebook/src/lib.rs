@@ -81,6 +81,7 @@
 mod baseline;
 mod cell;
 mod cell_matching;
+mod cell_texts;
 mod compare;
 mod compose;
 mod diff;
@@ -113,6 +114,7 @@ mod view;
 
 pub use baseline::{Baseline, Baselines, Direction, History, HistoryStep, NoStep};
 pub use cell::CellKind;
+pub use cell_texts::CellTexts;
 pub use compare::{CellDifference, Comparison, MemberDifference, OutputDifference, Scope, compare};
 pub use compose::{EditedNotebook, compose};
 pub use diff::Hunk;

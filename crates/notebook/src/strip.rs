@@ -35,22 +35,50 @@ pub fn strip_file(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
         Err(error) => return Err(error),
     };
     let start = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
-    Ok(strip(bytes, Span::new(start, bytes.len()), count_names))
+    let top = Span::new(start, bytes.len());
+    check_places_of_cells(bytes, top).map_err(|problem| FormatError::CellsNotFound { problem })?;
+    Ok(strip(bytes, top, count_names))
+}
+
+/// Checks that all cells are in the arrays in which [`cells`] finds them. The scan checks those that readers see.
+fn check_places_of_cells(bytes: &[u8], top: Span) -> Result<(), &'static str> {
+    let starts_with = |span: Span, start: u8| bytes[span.range()].first() == Some(&start);
+    let check_cells = |members: &[Member]| {
+        let mut arrays = members.iter().filter(|member| member.name == "cells");
+        let is_valid = |span| {
+            let elements = object::elements(bytes, span);
+            starts_with(span, b'[') && elements.iter().all(|cell| starts_with(*cell, b'{'))
+        };
+        let is_readable = arrays.all(|cells| is_valid(cells.value));
+        is_readable
+            .then_some(())
+            .ok_or("`cells` is not an array of objects")
+    };
+    let top = object::members(bytes, top);
+    check_cells(&top)?;
+    for worksheets in top.iter().filter(|member| member.name == "worksheets") {
+        if !starts_with(worksheets.value, b'[') {
+            return Err("`worksheets` is not an array");
+        }
+        for sheet in object::elements(bytes, worksheets.value) {
+            if !starts_with(sheet, b'{') {
+                return Err("`worksheets` is not an array of objects");
+            }
+            check_cells(&object::members(bytes, sheet))?;
+        }
+    }
+    Ok(())
 }
 
 /// Strips the notebook whose top-level object is at `top`. `count_names` are the members for execution counts.
 fn strip<'b>(bytes: &'b [u8], top: Span, count_names: &[&str]) -> Cow<'b, [u8]> {
     let mut splices = Vec::new();
     let top = object::members(bytes, top);
-    let metadata = object::find_member(&top, "metadata");
-    let metadata = metadata.and_then(|member| {
-        let object = Object::parse(bytes, member.value)?;
-        Some((object, member.value))
-    });
+    let metadata = all_metadata(bytes, &top);
     let keep_all = metadata
-        .as_ref()
+        .last()
         .is_some_and(|(metadata, _)| metadata.get(KEEP_OUTPUT) == Some(b"true"));
-    if let Some((metadata, span)) = &metadata {
+    for (metadata, span) in &metadata {
         splices.extend(without_members(metadata, &NOTEBOOK_STATE, *span));
     }
     for cell in cells(bytes, &top) {
@@ -91,6 +119,13 @@ fn cells(bytes: &[u8], top: &[Member]) -> Vec<Span> {
         .collect()
 }
 
+/// The metadata of a notebook or a cell. Readers use the last of several members, but a commit contains all.
+fn all_metadata<'b>(bytes: &'b [u8], members: &[Member]) -> Vec<(Object<'b>, Span)> {
+    let all = members.iter().filter(|member| member.name == "metadata");
+    all.filter_map(|member| Some((Object::parse(bytes, member.value)?, member.value)))
+        .collect()
+}
+
 fn strip_cell(
     bytes: &[u8],
     members: &[Member],
@@ -98,11 +133,17 @@ fn strip_cell(
     count_names: &[&str],
     splices: &mut Vec<(Span, String)>,
 ) {
-    let metadata = object::find_member(members, "metadata").map(|member| member.value);
-    let state = metadata.and_then(|span| Object::parse(bytes, span));
-    let keep = state
-        .as_ref()
-        .map_or(keep_all, |state| keeps_output(state, keep_all));
+    let metadata = all_metadata(bytes, members);
+    let keep = metadata
+        .last()
+        .map_or(keep_all, |(metadata, _)| keeps_output(metadata, keep_all));
+    // nbformat 1 has one `output`.
+    let is_old = !count_names.contains(&"execution_count");
+    for output in members.iter().filter(|member| member.name == "output") {
+        if is_old && !keep && &bytes[output.value.range()] != b"null" {
+            splices.push((output.value, "null".to_owned()));
+        }
+    }
     for outputs in members.iter().filter(|member| member.name == "outputs") {
         let elements = object::elements(bytes, outputs.value);
         if keep {
@@ -120,8 +161,8 @@ fn strip_cell(
         let kind = &bytes[kind.value.range()];
         kind.starts_with(b"\"") && text::decode(kind) == CellKind::Code.name()
     });
-    if let (true, Some(state), Some(span)) = (is_code, state, metadata) {
-        splices.extend(without_members(&state, &CELL_STATE, span));
+    for (metadata, span) in metadata.iter().filter(|_| is_code) {
+        splices.extend(without_members(metadata, &CELL_STATE, *span));
     }
 }
 

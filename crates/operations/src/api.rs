@@ -20,8 +20,8 @@ pub use cellwright_engine::settings::Backend;
 pub use cellwright_execution::feed::{DisplayItem, FeedItem};
 pub use cellwright_execution::parameters::Parameter;
 pub use cellwright_execution::{
-    CellEvent, CellOutputs, CellReport, CellSelection, Edit, ExecutionReport, ExecutionStatus,
-    FilePath,
+    CellDetails, CellEvent, CellOutputs, CellReport, CellSelection, Edit, ExecutionReport,
+    ExecutionStatus, FilePath,
 };
 pub use cellwright_host::kernel_host::KernelHost;
 pub use cellwright_kernel::python::Interpreter;
@@ -34,8 +34,8 @@ pub use crate::parameters::ParameterSet;
 pub use crate::run::RunRequest;
 use crate::{eval, kernel_specs, run};
 
-/// Makes this program the supervisor of its kernels. Call it first in `main`, and return from `main` if it returns
-/// `true`: the process was a supervisor and has finished its work.
+/// Makes this program the supervisor of its kernels. Call it first in `main`, before the program has a second thread, and
+/// return from `main` if it returns `true`: the process was a supervisor and has finished its work.
 ///
 /// A kernel has a supervisor process that ends it, with all processes that it started, when the program ends in any way.
 /// The supervisor is the same program with another first argument.

@@ -11,13 +11,15 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
-use cellwright_engine::settings::{Settings, describe_ignored_settings};
+use cellwright_engine::settings::Settings;
 use cellwright_execution::compare::{
     self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
 };
-use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus, KernelReport};
 use cellwright_execution::{
-    Listing, PlannedCell, RAISES_EXCEPTION_TAG, RunSpec, SKIP_EXECUTION_TAG,
+    CellReport, ExecutionReport, ExecutionRequest, ExecutionStatus, KernelReport,
+};
+use cellwright_execution::{
+    Listing, OnError, PlannedCells, RAISES_EXCEPTION_TAG, RunSpec, SKIP_EXECUTION_TAG,
 };
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_notebook::file::{self, Survey};
@@ -92,7 +94,7 @@ pub struct CellCheck {
     /// Result of the comparison.
     pub status: CellResult,
     /// The exception that the cell raised.
-    pub error: Option<RaisedError>,
+    pub error: Option<Box<RaisedError>>,
     /// Differences between the stored and the new outputs.
     pub differences: Vec<Difference>,
 }
@@ -159,7 +161,7 @@ pub fn check(
     let listing = Listing::from_survey(&stored);
     let dir = temporary::create_dir("cellwright-")?;
     let copy = FilePath::from(dir.path().join("checked.ipynb"));
-    let mut notices = Vec::from_iter(describe_ignored_settings(settings.entries()));
+    let mut notices = settings.notices();
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
     let mut execution =
@@ -179,13 +181,14 @@ pub fn check(
         status: ExecutionStatus::Ok,
         kernel: None,
         cells: Vec::new(),
-        order: order(&listing, &stored),
+        order: Vec::new(),
         notices,
     };
-    if !execution.cells.is_empty() {
+    if execution.cell_count() > 0 {
         let (chosen, notice) =
             select_for_notebook(engine, &settings, &request.kernel, &listing, cwd)?;
         report.notices.extend(notice);
+        report.notices.extend(chosen.notices().iter().cloned());
         report
             .notices
             .extend(chosen.record_project_interpreter(engine));
@@ -197,10 +200,14 @@ pub fn check(
             modules: (&settings).into(),
         });
         let executed = execute(&execution, launch)?;
+        drop(execution);
         let fresh = survey(&copy)?;
         report.status = executed.status;
         report.kernel.clone_from(&executed.kernel);
-        report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
+        report.notices.extend(hint_notices(&executed));
+        report.notices.extend(executed.notices);
+        // The reports are taken apart: a notebook may have very many cells.
+        report.cells = compare_cells(executed.cells, &listing, &stored, &fresh, rules)?;
         for error in report
             .cells
             .iter_mut()
@@ -213,9 +220,8 @@ pub fn check(
             .iter()
             .filter(|cell| cell.error.is_some())
             .count();
-        report.notices.extend(hint_notices(&executed));
-        report.notices.extend(executed.notices);
     }
+    report.order = order(&listing, &stored);
     let ran = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
     report.same = ran && report.order.is_empty() && report.cells.iter().all(CellCheck::is_same);
     report.passed = report.same && report.cells.iter().all(CellCheck::is_fine);
@@ -267,7 +273,7 @@ impl CellCheck {
 
     /// The exception of the cell, if it is not allowed.
     pub fn forbidden_error(&self) -> Option<&RaisedError> {
-        self.error.as_ref().filter(|error| !error.allowed)
+        self.error.as_deref().filter(|error| !error.allowed)
     }
 }
 
@@ -316,33 +322,28 @@ fn execution_request(
         path: path.clone(),
         output: Some(copy.clone()),
         revision: stored.revision().to_string(),
-        cells: PlannedCell::runnable(listing, (0..listing.count()).filter(is_code)),
+        cells: PlannedCells::runnable(listing, (0..listing.count()).filter(is_code)),
+        timeout,
+        // A stored exception may occur again; a new one is a difference.
+        on_error: OnError::Continue,
         ..RunSpec::default()
     };
-    // A stored exception may occur again; a new one is a difference.
-    let keep_going = true;
     ExecutionRequest {
         inline_limits: (&settings.output_limits()).into(),
         total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
-        ..ExecutionRequest::for_notebook(spec, listing, timeout, keep_going)
+        ..ExecutionRequest::for_notebook(spec)
     }
 }
 
 fn compare_cells(
-    execution: &ExecutionRequest,
-    executed: &ExecutionReport,
+    executed: Vec<CellReport>,
     listing: &Listing,
     stored: &Survey,
     fresh: &Survey,
     rules: Rules,
 ) -> Result<Vec<CellCheck>, Failure> {
-    let planned = execution
-        .notebook
-        .iter()
-        .flat_map(|order| order.cells.iter());
-    let mut checks = Vec::new();
-    for (planned, report) in planned.zip(&executed.cells) {
-        let index = planned.index;
+    let check = |report: CellReport| {
+        let index = report.index;
         let ignored = IGNORED.iter().any(|tag| listing.has_tag(index, tag));
         let finished = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
         let differences = if finished && !ignored {
@@ -350,24 +351,27 @@ fn compare_cells(
         } else {
             Vec::new()
         };
-        checks.push(CellCheck {
+        Ok(CellCheck {
             index,
-            id: planned.id.clone(),
+            id: report.id,
             status: match differences.is_empty() {
                 _ if !finished => CellResult::Unfinished,
                 _ if ignored => CellResult::Ignored,
                 true => CellResult::Same,
                 false => CellResult::Different,
             },
-            error: report.error.as_ref().map(|error| RaisedError {
-                ename: error.ename.clone(),
-                evalue: error.evalue.clone(),
-                allowed: listing.has_tag(index, RAISES_EXCEPTION_TAG),
+            error: report.error.map(|error| {
+                Box::new(RaisedError {
+                    ename: error.ename,
+                    evalue: error.evalue,
+                    allowed: listing.has_tag(index, RAISES_EXCEPTION_TAG),
+                })
             }),
             differences,
-        });
-    }
-    Ok(checks)
+        })
+    };
+    // In the memory of the reports.
+    executed.into_iter().map(check).collect()
 }
 
 /// The hints on the exceptions of cells.
@@ -398,6 +402,5 @@ fn order(listing: &Listing, stored: &Survey) -> Vec<OrderProblem> {
             || listing.has_tag(index, SKIP_EXECUTION_TAG),
         count: stored.execution_count(index),
     };
-    let cells: Vec<StoredCount> = (0..listing.count()).filter(code).map(ran).collect();
-    compare::check_order(&cells)
+    compare::check_order((0..listing.count()).filter(code).map(ran))
 }

@@ -11,20 +11,21 @@ use cellwright_notebook::{
     OutputDifference, Scope, append_cell, compare,
 };
 use cellwright_output::ByteSize;
-use cellwright_stdext::Directory;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use side::DiffSide;
 
+use crate::git::program::Git;
+
 /// A request to compare two notebooks.
 #[derive(Debug)]
 pub struct DiffRequest {
     pub old: DiffSide,
     pub new: DiffSide,
-    /// The directory in which git looks for revisions; `None`: the current directory.
-    pub git_dir: Option<Directory>,
+    /// Git in the directory in which it looks for revisions.
+    pub git: Git,
     pub scope: Scope,
     /// Whether the text shows the content of outputs, instead of one line for each.
     pub output_text: bool,
@@ -183,10 +184,10 @@ impl DifferingCellCounts {
 
 /// Compares two notebooks.
 pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
-    let git_dir = request.git_dir.as_ref();
+    let git = &request.git;
     // The new one first: if its file is missing, git is not the reason.
-    let (mut new, new_notices) = request.new.load(git_dir)?;
-    let (old, old_notices) = request.old.load(git_dir)?;
+    let (mut new, new_notices) = request.new.load(git)?;
+    let (old, old_notices) = request.old.load(git)?;
     let mut notices = notice::describe(&old_notices);
     let new_notices = notice::describe(&new_notices).into_iter();
     // Both sides can have the same format.
@@ -195,7 +196,7 @@ pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
             .filter(|notice| !notices.contains(notice))
             .collect::<Vec<_>>(),
     );
-    if let Some(filter) = request.old.clean_filter(&request.new)? {
+    if let Some(filter) = request.old.clean_filter(&request.new, git)? {
         new = side::without_outputs(&new)?;
         notices.push(UserNotice::new(
             NoticeKind::OutputsIgnored,

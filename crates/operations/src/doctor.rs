@@ -1,6 +1,7 @@
 //! Checks interpreter, runner, kernels, settings and directories.
 
 mod environment;
+mod gateway;
 mod host;
 mod jupyter;
 
@@ -11,6 +12,7 @@ use cellwright_diagnostics::failure::{Failure, Hint};
 use cellwright_engine::engine::{Engine, SettingsFiles};
 use cellwright_engine::kernels;
 use cellwright_engine::project_interpreter::ProjectInterpreter;
+use cellwright_engine::servers::ServerChoice;
 use cellwright_engine::settings::{Origin, Settings, SettingsError};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
@@ -30,6 +32,8 @@ pub struct DoctorRequest {
     pub cwd: Option<PathBuf>,
     /// The interpreter to check instead of the selected one.
     pub python: Option<PathBuf>,
+    /// The server to check instead of the installation.
+    pub gateway: Option<ServerChoice>,
 }
 
 /// The result of all checks.
@@ -52,13 +56,18 @@ pub fn check_installation(
     let result = engine.settings(&cwd);
     // Invalid settings are one finding; the other checks use the defaults.
     let settings = result.clone().unwrap_or_default();
-    check_python(python, &cwd, engine, &settings, &mut findings)?;
-    jupyter::check(python, &cwd, engine, &settings, &mut findings)?;
-    check_settings(result, &engine.settings_files(&cwd), &mut findings);
-    environment::check(&settings, &mut findings);
-    check_artifacts(engine.artifacts.as_ref(), &mut findings);
-    check_staging(engine, &mut findings);
-    host::check(&mut findings)?;
+    if let Some(choice) = &request.gateway {
+        check_settings(result, &engine.settings_files(&cwd), &mut findings);
+        gateway::check(choice, &cwd, engine, &settings, &mut findings)?;
+    } else {
+        check_python(python, &cwd, engine, &settings, &mut findings)?;
+        jupyter::check(python, &cwd, engine, &settings, &mut findings)?;
+        check_settings(result, &engine.settings_files(&cwd), &mut findings);
+        environment::check(&settings, &mut findings);
+        check_artifacts(engine.artifacts.as_ref(), &mut findings);
+        check_staging(engine, &mut findings);
+        host::check(&mut findings)?;
+    }
     let is_error = |finding: &Finding| finding.severity == Severity::Error;
     Ok(DoctorReport {
         healthy: !findings.iter().any(is_error),
@@ -83,7 +92,7 @@ fn check_python(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let named = kernels::named_interpreter(explicit, settings);
-    let rejected = match python::resolve(&kernels::interpreter_search(named.python, cwd)) {
+    let rejected = match python::resolve(&kernels::interpreter_search(engine, named.python, cwd)) {
         Ok(interpreter) => {
             let reason = describe_origin(&interpreter.origin, &named.origin);
             if settings.python.skip_check {
@@ -244,8 +253,7 @@ fn check_settings(
             files.join(", ")
         },
     ));
-    if let Some(notice) = cellwright_engine::settings::describe_ignored_settings(settings.entries())
-    {
+    for notice in settings.notices() {
         findings.push(Finding::new(
             Severity::Note,
             "settings-ignored",

@@ -101,9 +101,7 @@ pub fn prepare(
             settings.origin("eval.enabled"),
         ));
     }
-    let mut notices = Vec::from_iter(cellwright_engine::settings::describe_ignored_settings(
-        settings.entries(),
-    ));
+    let mut notices = settings.notices();
     let usual = settings.eval.timeout;
     let common = cell_timeout(request.timeout, usual, &settings, &mut notices);
     let mut cell = |cell: EvalCell| CellRequest {
@@ -142,6 +140,7 @@ pub fn prepare(
             check_name(role, name)?;
         }
     }
+    notices.extend(chosen.notices().iter().cloned());
     notices.extend(chosen.record_project_interpreter(engine));
     Ok(PreparedEval {
         execution,

@@ -1,5 +1,6 @@
 //! [`Finding`]: a result of a check, with a severity and a next step.
 
+use cellwright_stdext::secret::redact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -44,12 +45,12 @@ impl Severity {
 }
 
 impl Finding {
-    /// A finding without a next step.
+    /// A finding without a next step. Credentials are removed from the text.
     pub fn new(severity: Severity, code: &'static str, text: impl Into<String>) -> Self {
         Self {
             code,
             severity,
-            text: text.into(),
+            text: redact(&text.into()).into_owned(),
             next: None,
         }
     }
@@ -57,7 +58,7 @@ impl Finding {
     /// Adds the next step.
     #[must_use]
     pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = Some(next.into());
+        self.next = Some(redact(&next.into()).into_owned());
         self
     }
 }

@@ -3,12 +3,15 @@
 mod attributes;
 pub mod check;
 pub mod clean;
+mod confinement;
 pub mod merge;
 pub mod program;
 mod replace_file;
 mod settings;
 pub mod setup;
 pub mod textconv;
+
+pub use confinement::Confinement;
 
 use std::fs;
 use std::path::Path;

@@ -10,7 +10,6 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::KernelContext;
 use cellwright_engine::kernels;
 use cellwright_engine::project_interpreter::ProjectInterpreter;
-use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::{Kernel, KernelQuery, LaunchContext, StopSignal};
 use schemars::JsonSchema;
@@ -70,8 +69,7 @@ pub fn list_helpers(request: &HelpersRequest, engine: &Engine) -> Result<Helpers
         .enable_all()
         .build()?;
     let mut report = runtime.block_on(query_kernel(&spec, &launch, engine))?;
-    let ignored = describe_ignored_settings(settings.entries());
-    report.notices.splice(0..0, ignored);
+    report.notices.splice(0..0, settings.notices());
     if !request.names.is_empty() {
         let names = report.helpers.iter().map(|function| function.name.clone());
         let names: Vec<String> = names.collect();

@@ -8,7 +8,6 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::installed::{InstalledKernel, list_installed};
 use cellwright_engine::kernels::{self, NamedInterpreter, jupyter};
 use cellwright_engine::project_interpreter::ProjectInterpreter;
-use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_kernel::KernelError;
 use cellwright_kernel::python::{self, Interpreter, Origin, RejectedInterpreter};
 use schemars::JsonSchema;
@@ -61,9 +60,9 @@ pub fn list_kernel_specs(
 ) -> Result<KernelSpecList, Failure> {
     let cwd = kernels::working_directory(cwd)?;
     let settings = engine.settings(&cwd)?;
-    let mut notices = Vec::from_iter(describe_ignored_settings(settings.entries()));
+    let mut notices = settings.notices();
     let named = kernels::named_interpreter(python, &settings);
-    let found = python::resolve(&kernels::interpreter_search(named.python, &cwd));
+    let found = python::resolve(&kernels::interpreter_search(engine, named.python, &cwd));
     let interpreter = found.as_ref().ok();
     let env = kernels::kernel_env(engine, &settings, interpreter);
     let program = interpreter.map(|interpreter| interpreter.program.as_path());
@@ -82,7 +81,7 @@ pub fn kernel_names(engine: &Engine) -> Result<Vec<(String, String)>, Failure> {
     let cwd = kernels::working_directory(None)?;
     let settings = engine.settings(&cwd)?;
     let named = kernels::named_interpreter(None, &settings);
-    let found = python::resolve(&kernels::interpreter_search(named.python, &cwd)).ok();
+    let found = python::resolve(&kernels::interpreter_search(engine, named.python, &cwd)).ok();
     let env = kernels::kernel_env(engine, &settings, found.as_ref());
     let places = jupyter::jupyter_paths(found.as_ref(), &env);
     let entries = cellwright_jupyter::kernelspec::list(&places).into_iter();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::kernel_specs::KernelSpecEntry;
+use super::server_kernels::ServerKernel;
 use crate::table::{Table, format_seconds};
 
 /// Number of variables that a query returns.
@@ -23,11 +24,12 @@ const NONE: &str = "-";
 /// The sessions in columns; `None` if there are none.
 pub fn sessions_table(sessions: &[SessionInfo]) -> Option<Table> {
     let head = [
-        "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "PID", "GEN", "CELLS", "WAITING",
-        "MEMORY", "AGE", "OWNERS", "ID", "CWD",
+        "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "WHERE", "PID", "GEN", "CELLS",
+        "WAITING", "MEMORY", "AGE", "OWNERS", "ID", "CWD",
     ];
     let mut table = Table::new(head).clip_path("CWD").hide_first(&[
         "GEN", "WAITING", "BACKEND", "OWNERS", "VERSION", "PID", "CELLS", "MEMORY", "ID", "AGE",
+        "WHERE",
     ]);
     for session in sessions {
         table.push(session_row(session));
@@ -50,6 +52,7 @@ fn session_row(session: &SessionInfo) -> Vec<String> {
         text(session.name.as_deref()),
         text(session.version.as_deref()),
         text(session.backend.as_deref()),
+        session.server.clone().unwrap_or_else(|| "here".to_owned()),
         text(session.pid.map(|pid| pid.to_string()).as_deref()),
         session.generation.to_string(),
         session.executions.to_string(),
@@ -98,6 +101,29 @@ pub struct SessionList {
     pub kernels: Vec<SessionInfo>,
     /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
+}
+
+/// The kernels of a server in columns; `None` if there are none.
+pub fn server_kernels_table(kernels: &[ServerKernel]) -> Option<Table> {
+    let head = [
+        "KERNEL", "NAME", "STATE", "CLIENTS", "ACTIVE", "NOTEBOOK", "SESSION",
+    ];
+    let mut table = Table::new(head)
+        .clip_path("NOTEBOOK")
+        .hide_first(&["ACTIVE", "CLIENTS"]);
+    for kernel in kernels {
+        let clients = kernel.connections.map(|count| count.to_string());
+        table.push([
+            kernel.id.clone(),
+            kernel.name.clone(),
+            text(kernel.state.as_deref()),
+            text(clients.as_deref()),
+            text(kernel.last_activity_at.as_deref()),
+            text(kernel.notebook.as_deref()),
+            text(kernel.session.as_deref()),
+        ]);
+    }
+    (!table.is_empty()).then_some(table)
 }
 
 /// The runs.

@@ -16,10 +16,11 @@ use cellwright_engine::kernels::{
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
-use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
+use cellwright_execution::{CellSelection, Edit, OnError, RunSpec, Stores};
 use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+use cellwright_notebook::NotebookError;
 use cellwright_stdext::Directory;
 
 use self::plan::RunPlan;
@@ -84,7 +85,7 @@ pub struct PreparedRun {
     pub execution: ExecutionRequest,
     /// The kernel; `None` if no cell runs.
     pub chosen: Option<KernelSelection>,
-    /// The duration of each cell in its last run, if it is known.
+    /// The duration of each cell in its last run, if it is known; empty if none is.
     pub durations: Vec<Option<Duration>>,
     cwd: Directory,
     project_dir: PathBuf,
@@ -111,6 +112,9 @@ pub fn prepare(
         Some(cwd) => kernel_directory(Some(cwd))?,
         None => path.directory(),
     };
+    if let Some(output) = &request.output {
+        check_output_directory(output)?;
+    }
     let cwd = directory.path().to_owned();
     let mut settings = engine.settings(&cwd)?;
     request.kernel.apply_to(&mut settings);
@@ -123,9 +127,7 @@ pub fn prepare(
             settings.origin("eval.enabled"),
         ));
     }
-    let mut notices = Vec::from_iter(cellwright_engine::settings::describe_ignored_settings(
-        settings.entries(),
-    ));
+    let mut notices = settings.notices();
     let session_dir = match (&request.session_dir, &request.cwd) {
         // The caller has resolved links, which may have changed since.
         (Some(dir), _) if directory.is_held() => dir.clone(),
@@ -156,6 +158,7 @@ pub fn prepare(
         let (chosen, notice) =
             select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
+        notices.extend(chosen.notices().iter().cloned());
         notices.extend(chosen.record_project_interpreter(engine));
         Some(chosen.in_directory(directory.clone()))
     };
@@ -176,18 +179,36 @@ pub fn prepare(
     })
 }
 
-/// The duration of each cell in its last run: from its metadata, else from the store.
+/// Returns an error if the directory of the output does not exist. Saving reports every other problem, also before the first
+/// cell runs.
+fn check_output_directory(output: &FilePath) -> Result<(), Failure> {
+    let open_path = std::path::absolute(output.open_path())?;
+    let is_missing = open_path
+        .parent()
+        .is_some_and(|dir| matches!(dir.try_exists(), Ok(false)));
+    if !is_missing {
+        return Ok(());
+    }
+    let dir = output.display_path().parent().unwrap_or(&open_path);
+    Err(NotebookError::NoDirectory {
+        path: dir.to_owned(),
+    }
+    .into())
+}
+
+/// The duration of each cell in its last run: from its metadata, else from the store. Empty if none is known.
 fn known_durations(plan: &RunPlan, path: &Path, engine: &Engine) -> Vec<Option<Duration>> {
-    let sources = plan.cells.iter().map(|cell| &cell.source[..]);
-    let stored = match &engine.durations {
-        Some(store) => store.read(path, sources),
+    let mut durations = match &engine.durations {
+        Some(store) => store.read(path, plan.cells.sources()),
         None => vec![None; plan.cells.len()],
     };
-    let cells = plan.cells.iter().zip(stored);
-    let duration = |(cell, stored): (&PlannedCell, Option<Duration>)| {
-        plan.listing.cells()[cell.index].last_duration.or(stored)
-    };
-    cells.map(duration).collect()
+    for (duration, index) in durations.iter_mut().zip(plan.cells.indexes()) {
+        *duration = plan.listing.last_duration(index).or(*duration);
+    }
+    if durations.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    durations
 }
 
 impl PreparedRun {
@@ -255,6 +276,8 @@ fn execution_request(
         revision: plan.revision.clone(),
         edits: plan.edits.clone(),
         cells: plan.cells.clone(),
+        timeout,
+        on_error: OnError::keep_going(request.keep_going),
         missing_cells: plan.missing_cells.clone(),
         cell_ids: match request.session {
             Some(_) => plan.listing.ids().into(),
@@ -270,6 +293,6 @@ fn execution_request(
         answers: request.answers.clone(),
         inline_limits: (&settings.output_limits()).into(),
         total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
-        ..ExecutionRequest::for_notebook(spec, &plan.listing, timeout, request.keep_going)
+        ..ExecutionRequest::for_notebook(spec)
     })
 }

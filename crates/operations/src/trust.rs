@@ -11,6 +11,7 @@ use cellwright_engine::trust::{self, InterpreterTrust, Trust, TrustState};
 use cellwright_kernel::modules;
 use cellwright_kernel::python::{self, InterpreterSearch};
 use cellwright_output::ByteSize;
+use cellwright_stdext::private::{ForeignPath, OwnerRule};
 use cellwright_stdext::regular_file::{self, Links};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,8 +111,10 @@ pub fn change_trust(request: &TrustRequest, engine: &Engine) -> Result<TrustRepo
     };
     match request {
         TrustRequest::List => list(state_dir),
-        TrustRequest::Add { path } => add(state_dir, &working_directory(path.as_deref())?),
-        TrustRequest::Remove { path } => remove(state_dir, &working_directory(path.as_deref())?),
+        TrustRequest::Add { path } => add(engine, state_dir, &working_directory(path.as_deref())?),
+        TrustRequest::Remove { path } => {
+            remove(engine, state_dir, &working_directory(path.as_deref())?)
+        }
     }
 }
 
@@ -142,17 +145,22 @@ fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
     })
 }
 
-fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
+fn add(engine: &Engine, state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
+    refuse_foreign(engine, path)?;
     let mut unreadable = Vec::new();
     let mut selected = Vec::new();
     let named = named_environment(path);
     let files = if named.is_some() {
         Vec::new()
     } else {
-        project_files(path, &mut unreadable)?
+        project_files(path, &engine.owner_rule(), &mut unreadable)?
     };
     // A file is trusted alone.
-    let in_project = || path.is_dir().then(|| find_environment(path)).flatten();
+    let in_project = || {
+        path.is_dir()
+            .then(|| find_environment(engine, path))
+            .flatten()
+    };
     let environment = named.or_else(in_project);
     for file in files {
         match modules::read_source(&file) {
@@ -199,9 +207,27 @@ fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     })
 }
 
-fn remove(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
+/// Refuses to trust what another user owns or can write to: that user could change it afterwards.
+fn refuse_foreign(engine: &Engine, path: &Path) -> Result<(), Failure> {
+    let mut foreign = engine.settings_files(path).foreign;
+    if let Err(error) = engine.owner_rule().check(path) {
+        foreign.insert(0, error);
+    }
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Another user can change what is in {}", path.display());
+    let mut failure = Failure::new(Kind::Refused, message);
+    failure.causes = foreign.iter().map(ForeignPath::to_string).collect();
+    Err(failure
+        .hint("nothing was trusted")
+        .hint("the setting `projects.directories` accepts projects of other users"))
+}
+
+fn remove(engine: &Engine, state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
     let path = trust::canonical_path(path);
-    let project = trust::find_project_dir(&path).map(|dir| trust::canonical_path(&dir));
+    let project =
+        trust::find_project_dir(&path, &engine.owner_rule()).map(|dir| trust::canonical_path(&dir));
     let is_selected = |file: &Path| {
         let in_project = project.as_ref().is_some_and(|dir| {
             let is_environment = dir.parent().is_some() && file.parent() == dir.parent();
@@ -242,12 +268,12 @@ fn named_environment(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the environment whose interpreter code in `dir` would use because it is in the project. The path is canonical.
-fn find_environment(dir: &Path) -> Option<PathBuf> {
+fn find_environment(engine: &Engine, dir: &Path) -> Option<PathBuf> {
     let search = InterpreterSearch {
         // The active environment must not hide the one of the project.
         virtual_env: None,
         conda_prefix: None,
-        ..interpreter_search(None, dir)
+        ..interpreter_search(engine, None, dir)
     };
     let interpreter = python::resolve(&search).ok()?;
     ProjectInterpreter::new(&interpreter)?;
@@ -258,6 +284,7 @@ fn find_environment(dir: &Path) -> Option<PathBuf> {
 /// the reason, to `unreadable`.
 fn project_files(
     path: &Path,
+    rule: &OwnerRule,
     unreadable: &mut Vec<(PathBuf, String)>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let metadata = path.metadata().map_err(|error| {
@@ -269,7 +296,7 @@ fn project_files(
     if metadata.is_file() {
         return Ok(vec![path.to_owned()]);
     }
-    let Some(dir) = trust::find_project_dir(path) else {
+    let Some(dir) = trust::find_project_dir(path, rule) else {
         return Ok(Vec::new());
     };
     let mut errors = Vec::new();

@@ -265,10 +265,7 @@ impl Capture {
         self.clear_if_pending();
         self.text.push_error(&traceback);
         self.write_log(&traceback_text(&traceback).into());
-        let traceback = Arc::new(shorten::shorten_traceback(
-            traceback,
-            self.limits.traceback_bytes,
-        ));
+        let traceback = Arc::new(traceback.shortened(self.limits.traceback_bytes));
         self.outputs.push_error(Arc::clone(&traceback));
         // An exception that a widget captured did not end the cell.
         if !self.show_only {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,6 +78,11 @@ impl Directory {
     /// Whether the directory is held.
     pub fn is_held(&self) -> bool {
         self.identity.is_some()
+    }
+
+    /// The descriptor of a held directory, if it is open.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_deref().map(OwnedFd::as_fd)
     }
 
     /// Identifies a held directory.

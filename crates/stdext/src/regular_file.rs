@@ -17,6 +17,11 @@ pub enum Links {
 
 /// Opens a regular file for reading.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
+    Ok(open_with_size(path, links)?.0)
+}
+
+/// Like [`open`]; also returns the size of the file in bytes.
+fn open_with_size(path: &Path, links: Links) -> io::Result<(File, u64)> {
     // NONBLOCK: to open a pipe would otherwise wait for its writer.
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     if links == Links::Refuse {
@@ -39,19 +44,27 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    Ok(file)
+    Ok((file, metadata.len()))
 }
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, links: Links, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path, links)?
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    let (file, size) = open_with_size(path, links)?;
+    let bytes = read_up_to(file, size, limit.saturating_add(1))?;
     if bytes.len() as u64 > limit {
         let message = format!("it is larger than {} MiB", limit >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
+    Ok(bytes)
+}
+
+/// Reads at most `limit` bytes of a file that has `size` bytes now. Without the size, the standard library would read small
+/// files in many parts, because it does not know how much memory they need.
+pub(crate) fn read_up_to(file: File, size: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let capacity = usize::try_from(size.min(limit)).unwrap_or_default();
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(capacity)?;
+    file.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

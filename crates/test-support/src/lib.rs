@@ -3,16 +3,31 @@
 //! `scripts/test` sets two variables. `CELLWRIGHT_TEST_REQUIRE` lists what the machine has (separated by blanks): a
 //! test that misses one of these fails. `CELLWRIGHT_TEST_SKIPS` names the file that collects the skips, which
 //! `scripts/test` prints at the end.
+//!
+//! For tests of the gateway client, [`GatewayServer`] starts real servers, and [`FaultProxy`], [`TlsFront`] and
+//! [`ConnectProxy`] are placed between them and the client.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "tests read their variables and report here"
+    clippy::unwrap_used,
+    reason = "tests read their variables and report here; a fixture that fails ends the test"
 )]
+
+mod connect_proxy;
+mod fault_proxy;
+mod gateway;
+mod service;
+mod tls;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+
+pub use self::connect_proxy::ConnectProxy;
+pub use self::fault_proxy::{Direction, Fault, FaultProxy, Phase, Rule, SeenRequest};
+pub use self::gateway::{Engine, GatewayOptions, GatewayServer, processes_of};
+pub use self::tls::{Authority, Identity, TlsFront};
 
 /// The variable with the Python interpreter that has the packages of `scripts/test-requirements.txt`.
 pub const PYTHON: &str = "CELLWRIGHT_TEST_PYTHON";

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::absolute_path;
-use cellwright_engine::settings::describe_ignored_settings;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_mcp::config::{self, Client, Transport};
 use cellwright_mcp::http::{self, AccessPolicy, SessionLimits};
@@ -132,10 +131,17 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
             let message = format!("There is no directory {}", root.display());
             return Err(Failure::new(Kind::BadArguments, message));
         }
+        if root
+            .canonicalize()
+            .is_ok_and(|root| root.parent().is_none())
+        {
+            let message = "`/` cannot be a root: it confines nothing";
+            return Err(Failure::new(Kind::BadArguments, message).hint("name a directory in it"));
+        }
     }
     let start_dir = start_dir(args)?;
     let settings = engine.settings(&start_dir)?;
-    console.print_notices(describe_ignored_settings(settings.entries()).as_slice());
+    console.print_notices(&settings.notices());
     let (wait, idle) = (settings.mcp.wait, settings.mcp.http_idle);
     let session_limits = SessionLimits {
         sessions_max: settings.mcp.http_sessions,

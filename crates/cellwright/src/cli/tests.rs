@@ -1,8 +1,10 @@
 //! The examples of every help page are commands that the parser accepts.
 
-use clap::{Command, CommandFactory};
+use std::ffi::OsString;
 
-use super::Cli;
+use clap::{Command, CommandFactory, Parser};
+
+use super::{Cli, one_verb};
 
 /// Splits a line of shell into words. `|`, `;`, `<` and `>` outside of quotes end a command.
 fn commands(line: &str) -> Vec<Vec<String>> {
@@ -45,14 +47,23 @@ fn check_examples(command: &Command, faults: &mut Vec<String>, count: &mut usize
     for line in examples.lines().filter(|line| line.starts_with("  ")) {
         for words in commands(line) {
             *count += 1;
-            if let Err(error) = Cli::command().try_get_matches_from(&words) {
-                faults.push(format!("{}: {error}", words.join(" ")));
+            match Cli::try_parse_from(&words) {
+                Ok(cli) => faults.extend(compare_with_one_verb(&cli, &words)),
+                Err(error) => faults.push(format!("{}: {error}", words.join(" "))),
             }
         }
     }
     for subcommand in command.get_subcommands() {
         check_examples(subcommand, faults, count);
     }
+}
+
+/// The parser of one verb returns the same, if it knows the verb.
+fn compare_with_one_verb(cli: &Cli, words: &[String]) -> Option<String> {
+    let words: Vec<OsString> = words.iter().map(Into::into).collect();
+    let one = format!("{:?}", one_verb::parse(&words)?);
+    let all = format!("{cli:?}");
+    (one != all).then(|| format!("{one} is not {all}"))
 }
 
 #[test]

@@ -15,7 +15,7 @@ use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
 use crate::console::Console;
-use crate::local_execution;
+use crate::local_execution::LocalExecution;
 use crate::verbs::env_args::EnvArgs;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::verbs::notebook_input::{NotebookInput, STDIN_NAME};
@@ -114,6 +114,7 @@ fn execute(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, F
         kernel: args.kernel.request(None),
         environment: args.env.request(),
     };
+    let local = LocalExecution::begin()?;
     let mut report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
             extent: if console.json {
@@ -131,8 +132,7 @@ fn execute(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, F
             },
             detail: ReportDetail::Full,
         };
-        let (report, _) =
-            local_execution::run_locally(execution, launch, Stores::default(), console, view)?;
+        let (report, _) = local.run(execution, launch, Stores::default(), console, view)?;
         Ok(report)
     })
     .map_err(|failure| input.describe(failure))?;

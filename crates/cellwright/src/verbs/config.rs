@@ -9,7 +9,8 @@ use cellwright_diagnostics::suggest::nearest;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels;
 use cellwright_engine::settings::{
-    FileLine, Origin, SETTINGS, SettingDef, SettingEntry, Value, describe_ignored_settings,
+    FileLine, Origin, SETTINGS, ServerSettings, SettingDef, SettingEntry, Value,
+    describe_ignored_setting,
 };
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
@@ -98,7 +99,8 @@ fn list(long: bool, cwd: &Path, engine: &Engine, console: &Console) -> Result<()
     if console.json {
         return console.print_json(&SettingList {
             settings: entries.iter().map(SettingDocument::new).collect(),
-            notices: describe_ignored_settings(entries).into_iter().collect(),
+            servers: settings.servers().iter().map(ServerDocument::new).collect(),
+            notices: settings.notices(),
         });
     }
     let rows: Vec<[String; 3]> = entries
@@ -126,8 +128,21 @@ fn list(long: bool, cwd: &Path, engine: &Engine, console: &Console) -> Result<()
             text.push_str(&format!("    {}\n", entry.definition.meaning()));
         }
     }
+    for server in settings.servers() {
+        for (key, value) in &server.values {
+            let name = format!("server.{}.{}", server.name, key.name);
+            let value = key.shown(value).to_string().replace('\n', " ");
+            text.push_str(&format!(
+                "{name:names$}  {value:values$}  {}\n",
+                server.origin
+            ));
+            if long {
+                text.push_str(&format!("    {}\n", key.meaning));
+            }
+        }
+    }
     console.print(&text)?;
-    console.print_notices(describe_ignored_settings(entries).as_slice());
+    console.print_notices(&settings.notices());
     Ok(())
 }
 
@@ -155,8 +170,7 @@ fn get(name: &str, cwd: &Path, engine: &Engine, console: &Console) -> Result<(),
         text.push('\n');
     }
     console.print(&text)?;
-    let entries = std::slice::from_ref(entry);
-    console.print_notices(describe_ignored_settings(entries).as_slice());
+    console.print_notices(describe_ignored_setting(entry).as_slice());
     Ok(())
 }
 
@@ -206,6 +220,8 @@ fn shown_value(entry: &SettingEntry) -> Value {
 pub(crate) struct SettingList {
     /// The settings.
     settings: Vec<SettingDocument>,
+    /// The Jupyter servers, tables `[server.NAME]`.
+    servers: Vec<ServerDocument>,
     /// What the caller should know although nothing failed.
     notices: Vec<UserNotice>,
 }
@@ -234,6 +250,31 @@ pub(crate) struct SettingDocument {
     variables: &'static [&'static str],
     /// Meaning of the setting.
     meaning: &'static str,
+}
+
+/// A Jupyter server of the settings.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServerSetting")]
+struct ServerDocument {
+    /// Name of the server.
+    name: String,
+    /// The keys that are set, with their values; secrets are redacted.
+    #[schemars(with = "AnyJson")]
+    values: Json,
+    /// Where it is defined.
+    origin: OriginDocument,
+}
+
+impl ServerDocument {
+    fn new(server: &ServerSettings) -> Self {
+        let values = server.values.iter();
+        let values = values.map(|(key, value)| (key.name.to_owned(), key.shown(value).to_json()));
+        Self {
+            name: server.name.clone(),
+            values: Json::Object(values.collect()),
+            origin: OriginDocument::new(&server.origin),
+        }
+    }
 }
 
 /// Where the value of a setting comes from.
@@ -311,21 +352,27 @@ impl From<&FileLine> for FileLineDocument {
     }
 }
 
+impl OriginDocument {
+    fn new(origin: &Origin) -> Self {
+        match origin {
+            Origin::Default => Self::Default,
+            Origin::User(at) => Self::User { at: at.into() },
+            Origin::Project(at) => Self::Project { at: at.into() },
+            Origin::Variable(name) => Self::Environment {
+                variable: name.clone(),
+            },
+            Origin::Flag(flag) => Self::Flag { flag },
+        }
+    }
+}
+
 impl SettingDocument {
     fn new(entry: &SettingEntry) -> Self {
         Self {
             name: entry.definition.name,
             value: shown_value(entry).to_json(),
             default: entry.definition.default().to_json(),
-            origin: match &entry.origin {
-                Origin::Default => OriginDocument::Default,
-                Origin::User(at) => OriginDocument::User { at: at.into() },
-                Origin::Project(at) => OriginDocument::Project { at: at.into() },
-                Origin::Variable(name) => OriginDocument::Environment {
-                    variable: name.clone(),
-                },
-                Origin::Flag(flag) => OriginDocument::Flag { flag },
-            },
+            origin: OriginDocument::new(&entry.origin),
             ignored: entry.ignored_at.as_ref().map(FileLineDocument::from),
             project: entry.definition.project_policy.label(),
             variable: entry.definition.env_name(),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_notebook::Scope;
 use cellwright_operations::diff::{DiffRequest, DiffSide, diff as diff_notebooks};
+use cellwright_operations::git::program::Git;
 use clap::Args;
 
 use super::notebook_input::NotebookInput;
@@ -62,7 +63,7 @@ pub(crate) fn diff(args: &DiffArgs, console: &Console) -> Result<u8, Failure> {
     let report = diff_notebooks(&DiffRequest {
         old,
         new,
-        git_dir: None,
+        git: Git::in_current_dir(),
         scope: if args.sources {
             Scope::Sources
         } else {

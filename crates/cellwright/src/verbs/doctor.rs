@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::servers::ServerChoice;
 use cellwright_operations::doctor::{DoctorRequest, check_installation};
 use clap::Args;
 
 use crate::console::Console;
-use crate::verbs::kernel_args::interpreter;
+use crate::verbs::kernel_args::{interpreter, server};
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -19,7 +20,8 @@ Exit codes: 0 code can run; 2 code cannot run.
 
 Examples:
   cellwright doctor
-  cellwright doctor --python .venv --json")]
+  cellwright doctor --python .venv --json
+  cellwright doctor --gateway work")]
 pub(crate) struct DoctorArgs {
     /// Directory in which code would run [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -27,6 +29,10 @@ pub(crate) struct DoctorArgs {
     /// Check this interpreter instead of the selected one
     #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
     python: Option<PathBuf>,
+    /// Check a Jupyter server instead: the name of a table `[server.NAME]` in the settings, or a URL. Starts a kernel there
+    /// and ends it
+    #[arg(long, value_name = "NAME|URL", value_parser = server, conflicts_with = "python")]
+    gateway: Option<ServerChoice>,
 }
 
 /// Checks everything and prints the findings. Returns the exit code.
@@ -34,6 +40,7 @@ pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, console: &Console) -> R
     let request = DoctorRequest {
         cwd: args.cwd.clone(),
         python: args.python.clone(),
+        gateway: args.gateway.clone(),
     };
     let report = check_installation(&request, engine)?;
     if console.json {

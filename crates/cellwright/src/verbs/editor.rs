@@ -1,7 +1,8 @@
 //! [`EditedText`]: a text that the user changed in an editor.
 
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -38,7 +39,10 @@ pub(crate) fn edit(text: &EditableText) -> Result<Option<EditedText>, Failure> {
     let path = dir.path().join(&text.file_name);
     // Editors expect a line break at the end.
     let before = format!("{}\n", text.text);
-    fs::write(&path, &before)?;
+    // Editors that replace the file copy its mode.
+    let mut new = fs::OpenOptions::new();
+    new.write(true).create_new(true).mode(0o600);
+    new.open(&path)?.write_all(before.as_bytes())?;
     // The editor handles Ctrl-C itself.
     let _ignored = ignore_interrupts()?;
     // A shell, because the variable may have arguments and quotes.
@@ -47,6 +51,9 @@ pub(crate) fn edit(text: &EditableText) -> Result<Option<EditedText>, Failure> {
         .arg(format!("{} \"$@\"", editor.to_string_lossy()))
         .arg("editor")
         .arg(&path)
+        // The environment block of this process has lost most values.
+        .env_clear()
+        .envs(env::all())
         .status();
     let edited = fs::read(&path);
     let kept = |text: String| EditedText {

@@ -20,11 +20,12 @@ use super::env_args::EnvArgs;
 use super::kernel_args::{ExistingArg, KernelArgs};
 use super::report_args::ReportArgs;
 use crate::console::Console;
+use crate::hosted_execution;
+use crate::local_execution::LocalExecution;
 use crate::verbs::report_args::check_events;
 use crate::verbs::text_source;
 use crate::viewer::live::OutputExtent;
 use crate::viewer::{ViewMode, ViewOptions, events};
-use crate::{hosted_execution, local_execution};
 
 /// The session name that a kernel sees if it ends with the call.
 const PER_CALL: &str = "per-call";
@@ -183,7 +184,10 @@ fn execute(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Fa
     }
     let detail = args.report.detail(console, args.events)?;
     let mut startup = StartupTimer::new();
-    let prepared = prepare(args.request()?, engine, &mut startup)?;
+    let request = args.request()?;
+    let is_hosted = args.session.is_some() || args.background || args.wait.is_some();
+    let local = (!is_hosted).then(LocalExecution::begin).transpose()?;
+    let prepared = prepare(request, engine, &mut startup)?;
     let extent = match console {
         _ if console.json => OutputExtent::Nothing,
         _ if args.full || args.events || console.is_terminal() => OutputExtent::Full,
@@ -201,7 +205,7 @@ fn execute(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Fa
     };
     // Printed before the code runs.
     console.print_notices(&prepared.notices);
-    if prepared.session.is_some() || args.background || args.wait.is_some() {
+    let Some(local) = local.filter(|_| prepared.session.is_none()) else {
         let wait_mode = match args.wait {
             _ if args.background => WaitMode::Detached,
             wait if console.json => WaitMode::Report {
@@ -215,7 +219,7 @@ fn execute(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Fa
         };
         let (params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
         return hosted_execution::execute(params, &settings, console, view, &notices, startup);
-    }
+    };
     let stores = prepared.stores(engine);
     let settings = prepared.settings;
     let setup = KernelSetup {
@@ -226,8 +230,7 @@ fn execute(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Fa
     };
     let launch = prepared.chosen.into_launcher(setup);
     let execution = prepared.execution;
-    let (report, stdout_error) =
-        local_execution::run_locally(&execution, launch, stores, console, view)?;
+    let (report, stdout_error) = local.run(&execution, launch, stores, console, view)?;
     if let Some(line) = startup.report(report.kernel_ready, &settings) {
         console.note(&line);
     }

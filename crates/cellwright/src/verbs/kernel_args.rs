@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_engine::kernels::KernelRequest;
+use cellwright_engine::servers::ServerChoice;
 use cellwright_engine::settings::Backend;
 use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
@@ -21,6 +22,9 @@ pub(super) struct KernelArgs {
     /// Backend that runs the code [default: jupyter with `--kernel`, otherwise by the settings or the notebook]
     #[arg(long, value_name = "BACKEND", value_parser = backend())]
     pub(super) backend: Option<Backend>,
+    /// Jupyter server that runs the code: the name of a table `[server.NAME]` in the settings, or a URL
+    #[arg(long, value_name = "NAME|URL", value_parser = server)]
+    pub(super) gateway: Option<ServerChoice>,
     /// Time limit of the start of the kernel in seconds; 0 for none [default: the setting `kernel.start_timeout`,
     /// initially 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
@@ -30,8 +34,9 @@ pub(super) struct KernelArgs {
 /// The flag that attaches to a running kernel.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ExistingArg {
-    /// Attach to a running kernel: its connection file, or the name of that file in Jupyter's runtime directory
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "python"])]
+    /// Attach to a running kernel: its connection file, or the name of that file in Jupyter's runtime directory; with
+    /// `--gateway`, the id of a kernel on the server or the start of it, or the path of its notebook there
+    #[arg(long, value_name = "FILE|ID", conflicts_with_all = ["kernel", "python"])]
     pub(super) existing: Option<PathBuf>,
 }
 
@@ -42,9 +47,16 @@ impl KernelArgs {
             backend: self.backend,
             kernel: self.kernel.clone(),
             existing: existing.and_then(|arg| arg.existing.clone()),
+            gateway: self.gateway.clone(),
             start_timeout: self.start_timeout,
         }
     }
+}
+
+/// Accepts every text: it may contain a token, which errors of the parser would print.
+#[expect(clippy::unnecessary_wraps, reason = "the type of parsers")]
+pub(super) fn server(text: &str) -> Result<ServerChoice, std::convert::Infallible> {
+    Ok(ServerChoice::new(text))
 }
 
 fn backend() -> impl TypedValueParser<Value = Backend> {

@@ -2,6 +2,7 @@
 
 mod export;
 pub(crate) mod list;
+mod server_kernels;
 pub(crate) mod specs;
 
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
+use cellwright_engine::servers::ServerChoice;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{SessionQuery, SessionSelector};
 use cellwright_operations::kernels::{
     CompletionReport, InspectionReport, VARIABLES_MAX, VariablesReport,
 };
 use cellwright_operations::seconds::parse_seconds;
+use cellwright_operations::server_kernels::ServerKernelAction;
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +26,7 @@ use serde_json::Value;
 
 use crate::console::Console;
 
-use crate::verbs::kernel_args::interpreter;
+use crate::verbs::kernel_args::{interpreter, server};
 pub(crate) use list::StoppedSessions;
 
 /// Arguments of `kernels`.
@@ -44,11 +47,18 @@ pub(crate) struct KernelsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the sessions
+    /// List the sessions, or the kernels of a Jupyter server
     #[command(after_help = "\
-Example:
-  cellwright kernels list --json")]
-    List,
+With `--gateway`, lists all kernels of the server, the notebooks that have them, and which ones belong to sessions of this \
+machine.
+
+Examples:
+  cellwright kernels list --json
+  cellwright kernels list --gateway work")]
+    List {
+        #[command(flatten)]
+        server: ServerArg,
+    },
     /// List the kernels that can be started here
     #[command(after_help = "\
 Lists the built-in runner and all installed Jupyter kernels, as `jupyter kernelspec list` with the same \
@@ -68,19 +78,22 @@ Examples:
     },
     /// Interrupt the running cell of a session, as Ctrl-C does; variables are kept
     #[command(after_help = "\
-Example:
-  cellwright kernels interrupt work")]
-    Interrupt(SessionArgs),
+Examples:
+  cellwright kernels interrupt work
+  cellwright kernels interrupt --gateway lab 3f1c2ab4")]
+    Interrupt(ServerKernelArgs),
     /// Replace the kernel of a session immediately; variables are lost
     #[command(
         alias = "restart",
         after_help = "\
-Other owners of the session keep the kernel; this owner gets a separate one.
+Other owners of the session keep the kernel; this owner gets a separate one. With `--gateway`, the kernel is restarted for \
+all of its clients.
 
-Example:
-  cellwright kernels reset work"
+Examples:
+  cellwright kernels reset work
+  cellwright kernels reset --gateway lab 3f1c2ab4"
     )]
-    Reset(SessionArgs),
+    Reset(ServerKernelArgs),
     /// Stop a session
     #[command(after_help = "\
 With `--owner`, only that owner leaves; the session stops when the last owner leaves.
@@ -88,7 +101,8 @@ With `--owner`, only that owner leaves; the session stops when the last owner le
 Examples:
   cellwright kernels stop work
   cellwright kernels stop work --owner alice
-  cellwright kernels stop --all")]
+  cellwright kernels stop --all
+  cellwright kernels stop --gateway lab 3f1c2ab4")]
     Stop(StopArgs),
     /// List the variables of a session
     #[command(after_help = "\
@@ -155,6 +169,24 @@ struct SessionArgs {
     owner: Option<String>,
 }
 
+/// The server whose kernels an action applies to.
+#[derive(Debug, Args)]
+struct ServerArg {
+    /// Jupyter server: the name of a table `[server.NAME]` in the settings, or a URL. NAME is then the id of a kernel
+    /// there, or its start, or the path of its notebook
+    #[arg(long, value_name = "NAME|URL", value_parser = server)]
+    gateway: Option<ServerChoice>,
+}
+
+/// A session, or a kernel of a server.
+#[derive(Debug, Args)]
+struct ServerKernelArgs {
+    #[command(flatten)]
+    session: SessionArgs,
+    #[command(flatten)]
+    server: ServerArg,
+}
+
 /// A session, and how long to wait for its kernel.
 #[derive(Debug, Args)]
 struct QueryArgs {
@@ -178,8 +210,10 @@ struct StopArgs {
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
     /// Stop all sessions
-    #[arg(long, conflicts_with_all = ["name", "cwd", "owner"])]
+    #[arg(long, conflicts_with_all = ["name", "cwd", "owner", "gateway"])]
     all: bool,
+    #[command(flatten)]
+    server: ServerArg,
 }
 
 impl SessionArgs {
@@ -219,11 +253,18 @@ pub(crate) fn kernels(
     console: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::List => list::list(console),
+        Action::List { server } => match &server.gateway {
+            Some(choice) => server_kernels::list(choice, engine, console),
+            None => list::list(console),
+        },
         Action::Specs { cwd, python } => {
             specs::specs(cwd.as_deref(), python.as_deref(), engine, console)
         }
-        Action::Interrupt(session) => {
+        Action::Interrupt(ServerKernelArgs { session, server }) => {
+            if let Some(choice) = &server.gateway {
+                let action = ServerKernelAction::Interrupted;
+                return server_kernels::act(action, choice, &session.name, engine, console);
+            }
             let host = KernelHost::Shared;
             let result = host.block_on(host.interrupt(session.selector(engine)?))?;
             let result = result.ok_or_else(cellwright_host::host_not_running)?;
@@ -234,7 +275,11 @@ pub(crate) fn kernels(
             };
             show(&result, &text, console)
         }
-        Action::Reset(session) => {
+        Action::Reset(ServerKernelArgs { session, server }) => {
+            if let Some(choice) = &server.gateway {
+                let action = ServerKernelAction::Restarted;
+                return server_kernels::act(action, choice, &session.name, engine, console);
+            }
             let host = KernelHost::Shared;
             let result = host.block_on(host.reset(session.selector(engine)?))?;
             let result = result.ok_or_else(cellwright_host::host_not_running)?;
@@ -313,6 +358,10 @@ fn stop(args: &StopArgs, engine: &Engine, console: &Console) -> Result<(), Failu
         return list::stop_all(console);
     }
     let name = args.name.as_deref().unwrap_or_default();
+    if let Some(choice) = &args.server.gateway {
+        let action = ServerKernelAction::Ended;
+        return server_kernels::act(action, choice, name, engine, console);
+    }
     let session = select_session(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
     let host = KernelHost::Shared;
     let result = host.block_on(host.end_session(session, args.owner.clone()))?;

@@ -9,10 +9,11 @@ pub(crate) use args::RunArgs;
 use piped_files::PipedFiles;
 
 use crate::console::Console;
+use crate::hosted_execution;
+use crate::local_execution::LocalExecution;
 use crate::verbs::report_args::check_events;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{ViewMode, ViewOptions, events, exit_after, show_summary};
-use crate::{hosted_execution, local_execution};
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
@@ -49,6 +50,8 @@ fn execute(
     let mut startup = StartupTimer::new();
     let mut request = args.request()?;
     files.apply(&mut request)?;
+    let is_hosted = args.session.is_some() || args.background || args.wait.is_some();
+    let local = (!is_hosted).then(LocalExecution::begin).transpose()?;
     let mut prepared = prepare(request, engine, &KernelHost::Shared, &mut startup)?;
     // Printed before the code runs.
     console.print_notices(&prepared.notices);
@@ -65,10 +68,10 @@ fn execute(
     } else {
         ViewOptions {
             detail,
-            ..view(args, &prepared, console)
+            ..view(args, &mut prepared, console)
         }
     };
-    if args.session.is_some() || args.background || args.wait.is_some() {
+    let Some(local) = local else {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,
             wait if console.json => WaitMode::Report {
@@ -83,7 +86,7 @@ fn execute(
         let request = prepared.host_request(chosen, engine, attach)?;
         let (settings, notices) = (prepared.settings, prepared.notices);
         return hosted_execution::execute(request, &settings, console, view, &notices, startup);
-    }
+    };
     let settings = &prepared.settings;
     let launch = chosen.into_launcher(KernelSetup {
         engine: Arc::new(engine.clone()),
@@ -93,8 +96,7 @@ fn execute(
     });
     let extent = view.extent;
     let stores = prepared.stores(engine);
-    let (report, stdout_error) =
-        local_execution::run_locally(&prepared.execution, launch, stores, console, view)?;
+    let (report, stdout_error) = local.run(&prepared.execution, launch, stores, console, view)?;
     if let Some(line) = startup.report(report.kernel_ready, settings) {
         console.note(&line);
     }
@@ -130,7 +132,7 @@ fn show(
     show_summary(report, console, extent, stdout_error.as_ref())
 }
 
-fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOptions {
+fn view(args: &RunArgs, prepared: &mut PreparedRun, console: &Console) -> ViewOptions {
     if args.events {
         return ViewOptions {
             extent: OutputExtent::Full,
@@ -145,7 +147,7 @@ fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOption
             _ => OutputExtent::Bounded,
         },
         mode: ViewMode::Notebook {
-            durations: prepared.durations.clone(),
+            durations: std::mem::take(&mut prepared.durations),
         },
         detail: ReportDetail::Full,
     }

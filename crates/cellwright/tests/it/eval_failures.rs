@@ -346,6 +346,18 @@ fn the_death_of_a_kernel_is_reported_with_signal_or_exit_code() {
     );
 }
 
+/// The message of an exception can be data of any size.
+#[test]
+fn a_long_message_of_an_exception_is_shortened() {
+    let context = Context::new();
+    let code = "raise Exception('x' * 20_000_000)";
+    let result = context.eval(&["--json", code]).exits(1);
+    assert!(result.stdout.len() < 10_000_000, "{}", result.stdout.len());
+    let report: serde_json::Value = serde_json::from_str(&result.stdout).unwrap();
+    let message = report["error"]["evalue"].as_str().unwrap();
+    assert!(message.starts_with("xxx") && message.ends_with('…'));
+}
+
 /// The JSON of a notebook is also a Python expression.
 #[test]
 fn a_notebook_is_not_a_script() {

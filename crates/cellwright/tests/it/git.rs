@@ -1,6 +1,7 @@
 //! Notebooks in git repositories: setup, diff, merge and clean filter.
 
 mod drivers;
+mod hostile;
 mod revisions;
 mod setup;
 

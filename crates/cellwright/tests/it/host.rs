@@ -166,7 +166,7 @@ fn a_host_is_started_once_and_stopped() {
     let status = test_host.status();
     assert_eq!(status["running"], true);
     assert_eq!(status["pid"], pid);
-    assert_eq!(status["protocol"], 5);
+    assert_eq!(status["protocol"], 6);
     assert_eq!(status["clients"], 0);
     assert_eq!(status["instance"], test_host.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
@@ -308,7 +308,7 @@ fn an_idle_host_ends() {
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
     // A connected client keeps the host running.
     let mut connection = test_host.connect();
-    connection.send_json(&json!({"hello": {"protocol": 5, "version": "test"}}));
+    connection.send_json(&json!({"hello": {"protocol": 6, "version": "test"}}));
     assert_eq!(connection.receive()["hello"]["pid"], pid);
     std::thread::sleep(Duration::from_millis(1200));
     connection.send_json(&json!({"do": "status"}));

@@ -19,5 +19,7 @@ mod projects;
 mod protocol;
 mod replies;
 mod resources;
+mod run_output;
+mod shared_host;
 mod story;
 mod wrong_calls;

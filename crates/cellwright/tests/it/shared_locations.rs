@@ -3,7 +3,9 @@
 //! The tests use two more users, so only root can run them. Every user id belongs to one test: its directory in `/tmp` is removed
 //! at the end.
 
+mod foreign_projects;
 mod mcp_server;
+mod notebooks;
 mod own_files;
 
 use std::fs;

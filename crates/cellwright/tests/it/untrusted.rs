@@ -321,6 +321,7 @@ fn credentials_in_urls_are_never_printed() {
         &["config", "get", "gateway.url"],
         &["config", "get", "gateway.url", "--json"],
         &["doctor"],
+        &["doctor", "--json"],
     ] {
         let mut command = context.command(arguments);
         let output = command.env("CELLWRIGHT_GATEWAY_URL", url).output().unwrap();
@@ -332,7 +333,18 @@ fn credentials_in_urls_are_never_printed() {
     let shown = String::from_utf8(output.stdout).unwrap();
     assert_eq!(shown, "https://***@gateway.test/x?token=***\n");
     // Errors quote arguments.
-    for arguments in [&["read", url][..], &["eval", "--cwd", url, "1"]] {
+    for arguments in [
+        &["read", url][..],
+        &["eval", "--cwd", url, "1"],
+        // A path with a URL has one slash less.
+        &["eval", "--python", url, "1"],
+        &["run", url],
+        &["edit", url, "--old", "a", "--new", "b"],
+        &["eval", "--timeout", url, "1"],
+        &["mcp", "--http", url],
+        &["mcp", "--allow-origin", url],
+        &[url],
+    ] {
         for json in [false, true] {
             let mut command = context.command(arguments);
             let output = command.args(json.then_some("--json")).output().unwrap();

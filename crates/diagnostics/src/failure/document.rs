@@ -4,7 +4,7 @@ use cellwright_stdext::secret::redact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Failure, Hint, Kind};
+use super::{Failure, Kind};
 
 /// A verb that failed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -65,7 +65,11 @@ impl Failure {
                 .iter()
                 .map(|cause| redact(cause).into_owned())
                 .collect(),
-            hints: self.hints.iter().map(Hint::for_command_line).collect(),
+            hints: self
+                .hints
+                .iter()
+                .map(|hint| redact(&hint.for_command_line()).into_owned())
+                .collect(),
             line: self.position.map(|at| at.line),
             column: self.position.map(|at| at.column),
             exit_code: self.exit_code(),

@@ -16,6 +16,9 @@ impl From<KernelError> for Failure {
             let hint = tcp_hint("if this kernel does not support Unix sockets");
             return Self::from(*source).hint(hint);
         }
+        if let KernelError::Server { error, .. } = error {
+            return error.into();
+        }
         let mut failure = Self::new(Kind::Kernel, capitalize(&error.to_string()));
         failure.add_causes(&error);
         match &error {
@@ -39,6 +42,17 @@ impl From<KernelError> for Failure {
             | KernelError::Connection { .. }
             | KernelError::NoSockets { .. }
             | KernelError::Unreachable { .. } => failure.with_jupyter_hints(&error),
+            KernelError::NoLocalGateway {
+                log,
+                install_command,
+                ..
+            } => {
+                failure.causes.extend(log.iter().cloned());
+                match install_command {
+                    Some(command) => failure.hint(format!("install it: `{command}`")),
+                    None => failure,
+                }
+            }
             KernelError::BadDirectory { .. } => failure.hint(hint!["name another one with ", flag("cwd")]),
             KernelError::FailedToStart { stderr, .. } => {
                 failure.causes.extend(last_lines(stderr, 8));

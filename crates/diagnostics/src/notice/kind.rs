@@ -31,6 +31,8 @@ pub enum NoticeKind {
     /// A notebook in nbformat 2 or 3, converted to show it.
     OldFormat,
     RangeSkipped,
+    /// The content before a change could not be stored.
+    UndoNotStored,
     /// By an edit, or because a cell has more outputs than a notebook should have.
     OutputsDropped,
     /// By a comparison with a commit that contains no outputs.
@@ -105,6 +107,14 @@ pub enum NoticeKind {
     /// A notice of a kernel backend whose name this enum does not have.
     KernelNotice,
 
+    // Kernels on Jupyter servers.
+    /// The code runs on another machine, in another directory.
+    RemoteFiles,
+    /// A credential of a server is visible to others, or was not sent.
+    ServerCredentials,
+    /// The connection to a server broke, and is open again.
+    Reconnected,
+
     // Sessions and runs.
     SessionBusy,
     SessionEnded,
@@ -125,6 +135,8 @@ pub enum NoticeKind {
     // Settings, trust and modules.
     TimeoutCapped,
     SettingsIgnored,
+    /// Markers, settings or environments that another user owns or can write to.
+    ForeignFiles,
     NotTrusted,
     /// Code runs with an interpreter that was found in the project, for the first time.
     ProjectInterpreter,
@@ -224,6 +236,7 @@ mod tests {
             "protocol_version",
             "setup_failed",
             "messages_refused",
+            "reconnected",
         ] {
             assert!(NoticeKind::from_name(name).is_some(), "{name}");
         }

@@ -70,23 +70,36 @@ impl KernelSetup {
             }
             notices = report.notices;
         }
-        // Sessions report the notices of a kernel by their names.
-        let kernel_notice = |notice: UserNotice| KernelNotice {
-            kind: notice.kind.to_string(),
-            text: notice.text,
-        };
         Ok(Box::new(BridgedKernel {
             kernel,
-            context,
+            context: Some(context),
             setup_notices: notices.into_iter().map(kernel_notice).collect(),
         }))
     }
 }
 
+/// Sessions report the notices of a kernel by their names.
+fn kernel_notice(notice: UserNotice) -> KernelNotice {
+    KernelNotice {
+        kind: notice.kind.to_string(),
+        text: notice.text,
+    }
+}
+
+/// A kernel without a bridge that has a notice.
+pub fn with_notice(kernel: Box<dyn Kernel>, notice: UserNotice) -> Box<dyn Kernel> {
+    Box::new(BridgedKernel {
+        kernel,
+        context: None,
+        setup_notices: vec![kernel_notice(notice)],
+    })
+}
+
 /// A kernel that is set up. Each request carries the context's environment variables.
 struct BridgedKernel {
     kernel: Box<dyn Kernel>,
-    context: KernelContext,
+    /// `None`: its cells cannot call the bridge.
+    context: Option<KernelContext>,
     setup_notices: Vec<KernelNotice>,
 }
 
@@ -102,9 +115,12 @@ impl Kernel for BridgedKernel {
         stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>> {
         Box::pin(async move {
+            let Some(context) = &self.context else {
+                return self.kernel.execute(request, sink, stop).await;
+            };
             let mut request = request.clone();
-            request.env.extend(self.context.env());
-            let _cell = self.context.begin_cell(stop);
+            request.env.extend(context.env());
+            let _cell = context.begin_cell(stop);
             self.kernel.execute(&request, sink, stop).await
         })
     }

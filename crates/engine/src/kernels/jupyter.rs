@@ -126,9 +126,11 @@ pub(super) fn select_kernelspec(
         .find_program(&search_path(&env), program.as_deref())
         .map_err(broken)?;
     // The environment that the kernel's program is installed in comes first in `PATH`.
-    if let Ok(kernel_python) =
-        python::resolve(&super::interpreter_search(Some(&kernel_program), cwd))
-    {
+    if let Ok(kernel_python) = python::resolve(&super::interpreter_search(
+        engine,
+        Some(&kernel_program),
+        cwd,
+    )) {
         environment::activate(&mut env, &kernel_python);
     }
     let identified_by = match (name, &program) {
@@ -150,6 +152,7 @@ pub(super) fn select_kernelspec(
         accepts: KernelMatch::Exact,
         cwd: cwd.into(),
         project_interpreter,
+        notices: Vec::new(),
     })
 }
 
@@ -198,6 +201,7 @@ pub(super) fn select_existing(
         accepts: KernelMatch::Exact,
         cwd: cwd.into(),
         project_interpreter: None,
+        notices: Vec::new(),
     })
 }
 

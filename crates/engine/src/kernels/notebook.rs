@@ -10,8 +10,9 @@ use cellwright_execution::Listing;
 use cellwright_kernel::KernelSpec;
 use cellwright_kernel::backend::jupyter::JupyterSpec;
 
+use super::gateway::{self, NotebookKernel};
 use super::jupyter;
-use super::selection::{KernelMatch, KernelRequest, KernelSelection};
+use super::selection::{KernelMatch, KernelRequest, KernelSelection, check_contradictions};
 use crate::engine::Engine;
 use crate::ipykernel::{self, IpykernelStatus};
 use crate::settings::{Backend, Origin, Settings};
@@ -29,8 +30,10 @@ pub fn select_for_notebook(
 ) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
     let is_named = request.existing.is_some() || request.kernel.is_some();
     let by_setting = *settings.origin("kernel.backend") != Origin::Default;
+    let on_server = request.gateway.as_ref().map(|_| Backend::Gateway);
     let backend = request
         .backend
+        .or(on_server)
         .or_else(|| by_setting.then_some(settings.kernel.backend));
     let named_python = request.python.is_some();
     match backend {
@@ -61,6 +64,16 @@ pub fn select_for_notebook(
                 },
                 None,
             ));
+        }
+        Some(Backend::Gateway) => {
+            let notebook = NotebookKernel {
+                name: kernel_name(listing),
+                language: listing.language(),
+                is_python: is_python(listing),
+            };
+            check_contradictions(request)?;
+            let selection = gateway::select(engine, settings, request, Some(notebook), cwd)?;
+            return Ok((selection, None));
         }
         Some(Backend::Runner) => require_python(listing)?,
         // An interpreter that the caller names runs the notebook itself.

@@ -11,10 +11,13 @@ use cellwright_kernel::{KernelId, KernelSpec};
 use cellwright_stdext::Directory;
 use serde::{Deserialize, Serialize};
 
-use super::{jupyter, launch_context, named_interpreter, resolve_interpreter, runner_spec};
+use super::{
+    gateway, jupyter, launch_context, named_interpreter, resolve_interpreter, runner_spec,
+};
 use crate::engine::Engine;
 use crate::kernel_setup::KernelSetup;
 use crate::project_interpreter::ProjectInterpreter;
+use crate::servers::ServerChoice;
 use crate::session_launcher::SessionLauncher;
 use crate::settings::{Backend, Settings};
 
@@ -26,8 +29,10 @@ pub struct KernelRequest {
     pub backend: Option<Backend>,
     /// Name of a kernelspec.
     pub kernel: Option<String>,
-    /// Connection file of a running kernel.
+    /// A running kernel: its connection file, or, on a server, its id or the path of its notebook.
     pub existing: Option<PathBuf>,
+    /// The server that the kernel is on.
+    pub gateway: Option<ServerChoice>,
     /// Time limit of the start of the kernel. Zero: no limit.
     pub start_timeout: Option<Duration>,
 }
@@ -38,6 +43,19 @@ impl KernelRequest {
         if let Some(timeout) = self.start_timeout {
             settings.set_start_timeout(timeout);
         }
+    }
+
+    /// The backend that the caller names, by its name or by what only one backend has. A kernelspec and a running kernel are
+    /// those of the server if the settings select one.
+    pub(super) fn named_backend(&self, settings: &Settings) -> Option<Backend> {
+        let on_server = self.gateway.is_some() || settings.kernel.backend == Backend::Gateway;
+        let implied = match (&self.kernel, &self.existing) {
+            _ if self.gateway.is_some() => Some(Backend::Gateway),
+            (None, None) => None,
+            _ if on_server => Some(Backend::Gateway),
+            _ => Some(Backend::Jupyter),
+        };
+        self.backend.or(implied)
     }
 }
 
@@ -50,6 +68,8 @@ pub struct KernelSelection {
     pub(super) cwd: Directory,
     /// The interpreter that was found in the project, if the kernel uses it.
     pub(super) project_interpreter: Option<ProjectInterpreter>,
+    /// What the caller should know about the selection.
+    pub(super) notices: Vec<UserNotice>,
 }
 
 /// Which kernels of existing sessions a command accepts.
@@ -62,6 +82,8 @@ pub enum KernelMatch {
     SamePython,
     /// Any Jupyter kernel that Cellwright started.
     AnyJupyter,
+    /// Any kernel on the same server that Cellwright started.
+    SameServer,
     /// Any kernel.
     Any,
 }
@@ -73,6 +95,11 @@ impl KernelMatch {
             Self::Exact => selected == other,
             Self::SamePython => selected == other || selected.python() == other.python(),
             Self::AnyJupyter => other.is_jupyter(),
+            Self::SameServer => {
+                !other.is_attached()
+                    && selected.server().is_some()
+                    && selected.server() == other.server()
+            }
             Self::Any => true,
         }
     }
@@ -87,11 +114,12 @@ impl KernelSelection {
         cwd: &Path,
     ) -> Result<Self, Failure> {
         check_contradictions(request)?;
-        if let Some(file) = &request.existing {
+        let backend = request.named_backend(settings);
+        if let Some(file) = &request.existing
+            && backend != Some(Backend::Gateway)
+        {
             return jupyter::select_existing(settings, file, cwd);
         }
-        let implied = request.kernel.as_ref().map(|_| Backend::Jupyter);
-        let backend = request.backend.or(implied);
         let python = request.python.as_deref();
         match backend.unwrap_or(settings.kernel.backend) {
             Backend::Runner => {
@@ -108,6 +136,7 @@ impl KernelSelection {
                         KernelMatch::Any
                     },
                     cwd: cwd.into(),
+                    notices: Vec::new(),
                 })
             }
             Backend::Jupyter => {
@@ -115,7 +144,13 @@ impl KernelSelection {
                 let name = name.map(String::as_str);
                 jupyter::select_kernelspec(engine, settings, name, python, cwd)
             }
+            Backend::Gateway => gateway::select(engine, settings, request, None, cwd),
         }
+    }
+
+    /// What the caller should know about the selection.
+    pub fn notices(&self) -> &[UserNotice] {
+        &self.notices
     }
 
     /// Records that code runs with the interpreter of a project. Returns a notice the first time. Call it when nothing
@@ -137,7 +172,21 @@ impl KernelSelection {
     }
 }
 
-fn check_contradictions(request: &KernelRequest) -> Result<(), Failure> {
+/// Rejects options that exclude each other.
+pub(super) fn check_contradictions(request: &KernelRequest) -> Result<(), Failure> {
+    if let (Some(backend @ (Backend::Runner | Backend::Jupyter)), Some(_)) =
+        (request.backend, &request.gateway)
+    {
+        let name = backend.name();
+        let message =
+            format!("The backend `{name}` starts kernels on this machine, not on a server");
+        return Err(Failure::new(Kind::BadArguments, message).hint(hint![
+            "leave out ",
+            flag_value("backend", name),
+            " or ",
+            flag("gateway"),
+        ]));
+    }
     if request.backend != Some(Backend::Runner) {
         return Ok(());
     }

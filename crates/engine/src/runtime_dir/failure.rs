@@ -1,7 +1,10 @@
 //! Describes problems of the runtime directory to users.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
-use cellwright_stdext::private::PrivateDirError;
+use cellwright_stdext::private::{PrivateDirError, effective_user};
 
 use super::RuntimeDirError;
 
@@ -10,6 +13,11 @@ impl From<RuntimeDirError> for Failure {
         let mut failure = Self::new(Kind::Host, capitalize(&error.to_string()));
         failure.add_causes(&error);
         match &error {
+            RuntimeDirError::Dir(PrivateDirError::NotADirectory { path, .. })
+                if fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() != effective_user()) =>
+            {
+                failure.hint("it belongs to another user: name another directory in CELLWRIGHT_HOST_DIR")
+            }
             RuntimeDirError::Dir(PrivateDirError::NotADirectory { path, .. }) => {
                 failure.hint(format!(
                     "remove it (`rm {}`), or name another directory in CELLWRIGHT_HOST_DIR",

@@ -43,6 +43,8 @@ pub enum ProjectPolicy {
     Trusted,
     /// Only a trusted file; the value is never printed.
     TrustedSecret,
+    /// Never.
+    User,
     /// Never; the value is never printed.
     Secret,
 }
@@ -54,7 +56,7 @@ impl ProjectPolicy {
             Self::Allowed => "yes",
             Self::Lower | Self::LowerLimit => "lower",
             Self::Trusted | Self::TrustedSecret => "trusted",
-            Self::Secret => "never",
+            Self::User | Self::Secret => "never",
         }
     }
 
@@ -70,12 +72,12 @@ impl ProjectPolicy {
                 };
                 limit(value) <= limit(current)
             }
-            Self::Trusted | Self::TrustedSecret | Self::Secret => false,
+            Self::Trusted | Self::TrustedSecret | Self::User | Self::Secret => false,
         }
     }
 }
 
-use ProjectPolicy::{Allowed, Lower, LowerLimit, Secret, Trusted, TrustedSecret};
+use ProjectPolicy::{Allowed, Lower, LowerLimit, Secret, Trusted, TrustedSecret, User};
 
 impl SettingDef {
     /// The name of its table.
@@ -224,7 +226,7 @@ define_settings! {
     }
     /// Kernels.
     kernel: Kernel {
-        /// Backend: `runner` needs only Python, `jupyter` runs any Jupyter kernel.
+        /// Backend: `runner` needs only Python, `jupyter` runs any Jupyter kernel, `gateway` runs kernels on a Jupyter server.
         backend: Backend = "runner", Choice(Backend::NAMES), Trusted;
         /// Kernelspec for the backend `jupyter`; if unset, the ipykernel of the interpreter.
         name: Option<String> = "", Text, Trusted;
@@ -282,6 +284,11 @@ define_settings! {
         /// Whether a failing module keeps the kernel from starting.
         strict: bool = "false", BOOL, Trusted;
     }
+    /// Projects.
+    projects: Projects {
+        /// Directories beneath which projects and environments count although another user owns them or can write to them.
+        directories: Vec<String> = "", Texts, User;
+    }
     /// Artifacts: full outputs.
     artifacts: Artifacts {
         /// Total size of all artifacts, in bytes; the oldest are removed first.
@@ -322,13 +329,18 @@ define_settings! {
         /// Whether `eval` prints the duration of each step before the first cell.
         startup: bool = "false", BOOL, Trusted, env::PI_DEBUG_STARTUP;
     }
-    /// Kernel gateway.
-    #[allow(dead_code, reason = "gateways are not supported yet")]
+    /// The Jupyter server of the backend `gateway`.
     gateway: Gateway {
-        /// URL of a kernel gateway; gateways are not supported yet.
+        /// Name of the server, of a table `[server.NAME]`; if unset, `gateway.url`, else a server that Cellwright starts on this machine.
+        server: Option<String> = "", Text, Trusted;
+        /// URL of the server; a token in it is used and never shown.
         url: Option<String> = "", Text, Trusted, env::GATEWAY_URL, env::PI_PYTHON_GATEWAY_URL, env::JUPYTER_GATEWAY_URL;
-        /// Gateway token; never read from a project's file.
+        /// Token for `gateway.url`; never read from a project's file.
         token: Option<String> = "", Text, Secret, env::GATEWAY_TOKEN, env::PI_PYTHON_GATEWAY_TOKEN, env::JUPYTER_GATEWAY_AUTH_TOKEN;
+        /// Time that the server which Cellwright starts on this machine may take to start, in seconds; 0 means no limit.
+        start_timeout: Duration = "30", Seconds, Trusted;
+        /// Time without kernels after which that server ends, in seconds; 0 means never.
+        idle_timeout: Duration = "600", Seconds, Trusted;
     }
 }
 

@@ -39,7 +39,15 @@ pub enum SettingsError {
     NotForProjects {
         file: PathBuf,
         at: Position,
-        key: &'static str,
+        key: String,
+    },
+    /// The name of a server has other characters than allowed.
+    BadServerName { file: PathBuf, at: Position },
+    /// A server has no URL.
+    NoServerUrl {
+        file: PathBuf,
+        at: Position,
+        name: String,
     },
     /// The value of an environment variable has another type or form.
     BadVariable {

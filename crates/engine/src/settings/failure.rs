@@ -75,7 +75,7 @@ impl From<SettingsError> for Failure {
             SettingsError::NotForProjects { file, at, key } => {
                 let mut failure = bad(format!("`{key}` is not allowed in {}", file.display()));
                 failure.causes.push(format!(
-                    "line {}, column {}: a project's file is shared with others, and this is a secret",
+                    "line {}, column {}: a project's file is shared with others, and this setting is only for you",
                     at.line, at.column
                 ));
                 failure.position = Some(at);
@@ -84,6 +84,25 @@ impl From<SettingsError> for Failure {
                     command("config path"),
                     " lists it) or an environment variable",
                 ])
+            }
+            SettingsError::BadServerName { file, at } => {
+                let mut failure = bad(format!("Bad name of a server in {}", file.display()));
+                failure
+                    .causes
+                    .push(format!("line {}, column {}", at.line, at.column));
+                failure.position = Some(at);
+                failure.hint("use letters, digits, `-`, `_` and `.`, as in `[server.work]`")
+            }
+            SettingsError::NoServerUrl { file, at, name } => {
+                let mut failure = bad(format!(
+                    "The server `{name}` in {} has no URL",
+                    file.display()
+                ));
+                failure
+                    .causes
+                    .push(format!("line {}, column {}", at.line, at.column));
+                failure.position = Some(at);
+                failure.hint("add its address, as in `url = \"https://jupyter.example/base/\"`")
             }
             SettingsError::BadVariable {
                 variable,

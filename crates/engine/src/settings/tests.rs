@@ -153,7 +153,10 @@ fn every_setting_that_an_untrusted_project_may_set_is_listed() {
         let listed = UNTRUSTED.iter().find(|(name, ..)| *name == definition.name);
         let is_trusted_only = matches!(
             definition.project_policy,
-            ProjectPolicy::Trusted | ProjectPolicy::TrustedSecret | ProjectPolicy::Secret
+            ProjectPolicy::Trusted
+                | ProjectPolicy::TrustedSecret
+                | ProjectPolicy::User
+                | ProjectPolicy::Secret
         );
         match listed {
             Some((_, policy, _)) => assert_eq!(definition.project_policy, *policy),
@@ -179,13 +182,17 @@ fn other_values(kind: value_kind::ValueKind) -> [&'static str; 2] {
         ValueKind::Texts => ["[\"a\"]", "[\"/\"]"],
         ValueKind::VariableNames => ["[\"A\"]", "[\"*\"]"],
         ValueKind::Variables => ["{ A = \"1\" }", "{ LD_PRELOAD = \"x\" }"],
+        ValueKind::Command => ["[\"a\"]", "\"b c\""],
     }
 }
 
 #[test]
 fn no_setting_of_an_untrusted_project_loosens_a_setting_of_the_user() {
     for definition in SETTINGS {
-        if definition.project_policy == ProjectPolicy::Secret {
+        if matches!(
+            definition.project_policy,
+            ProjectPolicy::Secret | ProjectPolicy::User
+        ) {
             continue;
         }
         let [low, high] = other_values(definition.kind);
@@ -230,9 +237,8 @@ fn a_secret_in_a_project_is_rejected_even_when_trusted() {
     assert!(matches!(
         found,
         Err(SettingsError::NotForProjects {
-            key: "gateway.token",
-            ..
-        })
+            key, ..
+        }) if key == "gateway.token"
     ));
 }
 

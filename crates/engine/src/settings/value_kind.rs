@@ -37,6 +37,8 @@ pub enum ValueKind {
     VariableNames,
     /// Environment variables with their values.
     Variables,
+    /// A command: a list of arguments, or a line for the shell.
+    Command,
 }
 
 impl ValueKind {
@@ -65,6 +67,7 @@ impl ValueKind {
                 "a list of variable names, such as [\"STAGE\", \"AWS_*\"]".to_owned()
             }
             Self::Variables => "a table of variables, such as { LANG = \"C.UTF-8\" }".to_owned(),
+            Self::Command => "a command, such as [\"pass\", \"show\", \"jupyter\"]".to_owned(),
         }
     }
 
@@ -94,7 +97,7 @@ impl ValueKind {
             Self::Choice(words) => parse_choice(text, words),
             Self::Text | Self::Path if text.is_empty() => Some(Value::Unset),
             Self::Text => checked_text(text),
-            Self::Path => None,
+            Self::Path | Self::Command => None,
             Self::Texts => checked_texts(split_list(text)),
             Self::VariableNames => checked_names(split_list(text)),
             // A table has no good form in an environment variable.
@@ -112,6 +115,7 @@ impl ValueKind {
             Self::Choice(_) | Self::Text | Self::Path => input.is_str(),
             Self::Texts | Self::VariableNames => input.is_array(),
             Self::Variables => input.is_table(),
+            Self::Command => input.is_array() || input.is_str(),
         }
     }
 
@@ -148,15 +152,20 @@ impl ValueKind {
             (Self::Path, DeValue::String(input)) => {
                 (!input.contains('\0')).then(|| Value::Path(input.as_ref().into()))
             }
-            (Self::Texts | Self::VariableNames, DeValue::Array(input)) => {
+            (Self::Command, DeValue::String(line)) => {
+                let line = line.trim();
+                let words = ["sh", "-c", line].map(str::to_owned);
+                (!line.is_empty()).then(|| checked_texts(words.into()))?
+            }
+            (Self::Texts | Self::VariableNames | Self::Command, DeValue::Array(input)) => {
                 let items = input.iter().map(|item| item.get_ref().as_str());
-                let items = items
+                let items: Vec<String> = items
                     .map(|item| Some(item?.to_owned()))
                     .collect::<Option<_>>()?;
-                if self == Self::Texts {
-                    checked_texts(items)
-                } else {
-                    checked_names(items)
+                match self {
+                    Self::Command if items.is_empty() => None,
+                    Self::VariableNames => checked_names(items),
+                    _ => checked_texts(items),
                 }
             }
             (Self::Variables, DeValue::Table(input)) => {

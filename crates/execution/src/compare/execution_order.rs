@@ -89,11 +89,11 @@ impl fmt::Display for OrderProblem {
 
 /// Finds the code cells that did not run in order, according to their execution counts. Gaps are accepted: a cell
 /// may have run twice. Cells with nothing to run need no count.
-pub fn check_order(cells: &[StoredCount]) -> Vec<OrderProblem> {
+pub fn check_order(cells: impl IntoIterator<Item = StoredCount>) -> Vec<OrderProblem> {
     let mut problems = Vec::new();
     let mut first: HashMap<u64, usize> = HashMap::new();
     let mut latest: Option<(u64, usize)> = None;
-    for &StoredCount {
+    for StoredCount {
         cell,
         is_empty,
         count,

@@ -6,28 +6,21 @@ use cellwright_notebook::CELL_DEPTH;
 use cellwright_notebook::file::Segment;
 use cellwright_output::JsonStyle;
 
-/// State of a planned cell.
+/// State of a planned cell. A notebook may have very many, so what few cells have is in maps of the saver.
 #[derive(Default)]
 pub(super) struct CellRecord {
-    pub(super) started_at: Option<SystemTime>,
-    pub(super) finished_at: Option<SystemTime>,
+    pub(super) is_started: bool,
+    /// `None` if the notebook does not store them.
+    pub(super) times: Option<Box<CellTimes>>,
     pub(super) execution_count: Option<u32>,
     /// Rendered outputs up to the end of the cell: one JSON array.
     pub(super) outputs: Option<Box<Segment>>,
-    /// Rendered late output: separate JSON arrays, because `outputs` may be rendered again.
-    pub(super) late_outputs: Vec<Segment>,
 }
 
-impl CellRecord {
-    /// The arrays of outputs, in order.
-    pub(super) fn output_arrays(&self) -> Vec<Segment> {
-        self.outputs
-            .as_deref()
-            .into_iter()
-            .chain(&self.late_outputs)
-            .cloned()
-            .collect()
-    }
+/// Start and end of a cell.
+pub(super) struct CellTimes {
+    pub(super) started_at: SystemTime,
+    pub(super) finished_at: Option<SystemTime>,
 }
 
 /// Joins several JSON arrays into one.

@@ -21,7 +21,7 @@ impl CellUpdates for RecordedCells<'_> {
     }
 
     fn update(&self, at: usize) -> CellUpdate {
-        let record = &self.saver.cells[self.cells[at]];
-        self.saver.entry(record, self.cell(at), &self.target.style)
+        self.saver
+            .entry(self.cells[at], self.cell(at), &self.target.style)
     }
 }

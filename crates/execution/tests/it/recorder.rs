@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use cellwright_execution::{
-    CommitError, Edit, FinishedCell, PlannedCell, RecordOutcome, Recorder, RunSpec, Stores,
+    CommitError, Edit, FinishedCell, PlannedCell, PlannedCells, RecordOutcome, Recorder, RunSpec,
+    Stores,
 };
 use cellwright_notebook::Revision;
 use cellwright_output::{
@@ -32,6 +33,7 @@ impl RecorderFixture {
             index,
             id: Some(format!("c{index}")),
             source: "x".to_owned(),
+            ..PlannedCell::default()
         };
         let spec = RunSpec {
             path: path.into(),
@@ -251,7 +253,7 @@ fn fast_cells_share_a_save() {
 #[test]
 fn edits_and_copies_are_written_when_no_cell_runs() {
     let mut fixture = RecorderFixture::with_cells(1);
-    fixture.spec.cells = [].into();
+    fixture.spec.cells = PlannedCells::default();
     let before = fixture.text();
     let outcome = fixture.start_recorder().finish();
     assert_eq!((outcome.saves, fixture.text()), (0, before.clone()));

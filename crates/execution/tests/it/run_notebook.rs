@@ -137,7 +137,7 @@ fn cells_run_in_order_and_outputs_are_saved() {
     assert_eq!(statuses(&report), ["ok"; 3]);
     assert_eq!(report.exit_code(), 0);
     assert_eq!(fixture.outputs("a.ipynb"), ["zero", "old", "two", "three"]);
-    assert_eq!(report.cells[1].text, "two\n");
+    assert_eq!(report.cells[1].text(), "two\n");
     let document = read(&fixture.path("a.ipynb"));
     assert_eq!(
         document["metadata"]["kernelspec"]["name"],

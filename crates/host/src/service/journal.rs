@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use cellwright_execution::{CellOutputs, ExecutionReport, ExecutionStatus};
+use cellwright_execution::{CellOutputs, CellRequests, ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::SessionId;
 use cellwright_stdext::{LockExt, private};
 use serde::Serialize;
@@ -84,8 +84,13 @@ impl Journals {
     }
 
     /// Writes the cells that ran.
-    pub(super) fn write(&self, session: SessionId, codes: &[String], report: &ExecutionReport) {
-        let lines = render_lines(codes, report).unwrap_or_default();
+    pub(super) fn write(
+        &self,
+        session: SessionId,
+        requests: &CellRequests,
+        report: &ExecutionReport,
+    ) {
+        let lines = render_lines(requests, report).unwrap_or_default();
         if lines.is_empty() {
             return;
         }
@@ -222,25 +227,25 @@ fn count_lost(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
 }
 
 /// The journal lines of the cells that ran.
-fn render_lines(codes: &[String], report: &ExecutionReport) -> io::Result<Vec<u8>> {
+fn render_lines(requests: &CellRequests, report: &ExecutionReport) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    for (cell, code) in report.cells.iter().zip(codes) {
+    for (cell, request) in report.cells.iter().zip(requests.iter()) {
         let ran = !matches!(
             cell.status,
             ExecutionStatus::Skipped | ExecutionStatus::NotStarted
         );
-        if !ran || cell.outputs.is_none() {
+        if !ran || cell.outputs().is_none() {
             continue;
         }
         let line = JournalLine {
             generation: report.kernel.as_ref().map_or(0, |kernel| kernel.generation),
             count: cell.execution_count,
             status: cell.status,
-            title: cell.title.as_deref(),
+            title: cell.details().title.as_deref(),
             at: at.as_ref().map_or(0, Duration::as_secs),
-            code,
-            outputs: cell.outputs.as_ref(),
+            code: &request.code,
+            outputs: cell.outputs(),
         };
         let start = lines.len();
         serde_json::to_writer(&mut lines, &line)?;

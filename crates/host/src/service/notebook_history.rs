@@ -57,7 +57,7 @@ impl NotebookHistories {
                 _ => CellEnding::Interrupted,
             };
             // With the generation that ran it: the kernel may have been replaced since.
-            entry.history.record(cell, result.generation, end);
+            entry.history.record(&cell, result.generation, end);
         }
         all.push(entry);
     }

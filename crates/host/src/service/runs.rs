@@ -41,6 +41,8 @@ struct RunTable {
 #[derive(Clone)]
 pub(super) struct Run {
     pub(super) session: String,
+    /// The directory of the session, or of the kernel.
+    pub(super) cwd: PathBuf,
     pub(super) owner: String,
     pub(super) label: String,
     pub(super) execution: Execution,
@@ -72,7 +74,7 @@ impl Runs {
     /// Adds a run and returns its id.
     pub(super) fn add(
         &self,
-        session: &str,
+        (session, cwd): (&str, PathBuf),
         owner: &str,
         label: String,
         execution: Execution,
@@ -88,6 +90,7 @@ impl Runs {
         let number = inner.last;
         let run = Run {
             session: session.to_owned(),
+            cwd,
             owner: owner.to_owned(),
             label,
             execution,
@@ -154,6 +157,7 @@ impl Runs {
                 run: run_id(*number),
                 status: snapshot.status,
                 session: run.session_name(),
+                cwd: run.cwd.display().to_string(),
                 owner: run.owner.clone(),
                 label: run.label.clone(),
                 number: snapshot.cell + 1,

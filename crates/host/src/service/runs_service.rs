@@ -93,6 +93,8 @@ impl HostService {
                 .kernel
                 .clone()
                 .into_launcher(&self.engine, &self.bridge, name, &params.cwd);
+        let key = named.as_ref().map(|named| named.key.cwd.clone());
+        let run_dir = key.unwrap_or_else(|| params.cwd.path().to_owned());
         let notices = if let Some(named) = named {
             self.submit(named, &params, launcher, job)
         } else {
@@ -101,7 +103,7 @@ impl HostService {
         };
         let label = params.request.label();
         let id = self.runs.add(
-            name,
+            (name, run_dir),
             &params.owner,
             label,
             execution.clone(),
@@ -268,8 +270,12 @@ impl HostService {
         let mut text = match (snapshot.text, run.status().is_final()) {
             (Some(text), _) => text,
             (None, true) => run.execution.with_report(|report| {
-                let last = report.cells.iter().rev().find(|cell| !cell.text.is_empty());
-                last.map(|cell| cell.text.clone()).unwrap_or_default()
+                let last = report
+                    .cells
+                    .iter()
+                    .rev()
+                    .find(|cell| !cell.text().is_empty());
+                last.map(|cell| cell.text().to_owned()).unwrap_or_default()
             }),
             (None, false) => String::new(),
         };
@@ -295,7 +301,9 @@ impl HostService {
             total: snapshot.cells,
             elapsed_ms: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3),
             text: (!follow).then_some(text),
-            kernel: run.execution.with_report(|report| report.kernel.clone()),
+            kernel: run
+                .execution
+                .with_report(|report| report.kernel.clone().map(Box::new)),
         };
         channel.send(final_reply(Ok(Answer::Tail(tail)))).await
     }
@@ -419,12 +427,7 @@ impl HostService {
     /// Writes the cells that ran to the journal of their session, before the client receives the report.
     fn record_in_journal(&self, params: &ExecuteParams) -> FinishCallback {
         let journals = Arc::clone(&self.journals);
-        let codes: Vec<String> = params
-            .request
-            .cells
-            .iter()
-            .map(|cell| cell.code.clone())
-            .collect();
+        let requests = params.request.cell_requests();
         let histories = Arc::clone(&self.histories);
         let spec = params.request.notebook.clone();
         let starts = Arc::clone(&self.kernel_starts);
@@ -434,7 +437,7 @@ impl HostService {
                 if report.kernel.as_ref().is_some_and(|kernel| kernel.is_new) {
                     starts.record(session, kernel, cwd);
                 }
-                journals.write(session, &codes, report);
+                journals.write(session, &requests, report);
                 if let Some(spec) = &spec {
                     histories.record(session, spec, report);
                 }

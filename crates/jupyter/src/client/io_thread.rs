@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::backlog::Backlog;
 use super::frame_store::SpoolingStore;
-use super::{BacklogItem, ClientOptions, ConnectMode, Heartbeat};
+use super::{ClientOptions, ConnectMode, ConnectionEvent, Heartbeat};
+use crate::backlog::{Backlog, BacklogItem};
 use crate::connection::{Channel, Connection};
 use crate::zmtp::{self, Peer, ReadHalf, Reader, ReceivedItem, SocketType, Writer, ZmtpError};
 
@@ -45,7 +45,7 @@ pub(super) struct IoThread {
     pub(super) options: ClientOptions,
     /// The routing identity on shell, stdin and control.
     pub(super) identity: Bytes,
-    pub(super) backlog: Arc<Backlog>,
+    pub(super) backlog: Arc<Backlog<ConnectionEvent>>,
 }
 
 impl IoThread {
@@ -112,12 +112,13 @@ impl IoThread {
     async fn run_dealer(self, channel: Channel, outgoing: mpsc::UnboundedReceiver<Vec<Bytes>>) {
         let error = match self.connect(channel, SocketType::Dealer).await {
             Ok(Peer { reader, writer, .. }) => {
-                self.backlog.push(BacklogItem::Opened(channel));
+                self.backlog.push_event(ConnectionEvent::Opened(channel));
                 self.read_and_write(channel, reader, writer, outgoing).await
             }
             Err(error) => Some(error),
         };
-        self.backlog.push(BacklogItem::Closed(channel, error));
+        self.backlog
+            .push_event(ConnectionEvent::Closed(channel, error));
     }
 
     /// Subscribes to iopub, then reads until the kernel has disconnected.
@@ -131,7 +132,7 @@ impl IoThread {
                 let subscribed = writer.send(&[Bytes::from_static(b"\x01")]).await;
                 match subscribed {
                     Ok(()) => {
-                        self.backlog.push(BacklogItem::Opened(channel));
+                        self.backlog.push_event(ConnectionEvent::Opened(channel));
                         // Nothing else is sent on iopub.
                         let (_queue, outgoing) = mpsc::unbounded_channel();
                         self.read_and_write(channel, reader, writer, outgoing).await
@@ -141,7 +142,8 @@ impl IoThread {
             }
             Err(error) => Some(error),
         };
-        self.backlog.push(BacklogItem::Closed(channel, error));
+        self.backlog
+            .push_event(ConnectionEvent::Closed(channel, error));
     }
 
     /// Reads and writes until the kernel has disconnected. Returns its violation of the protocol, if there was one.
@@ -219,7 +221,8 @@ impl IoThread {
         } else {
             // A peer that accepts the connection and does not complete the handshake has no heartbeat.
             missed = MISSED_BEATS_LIMIT;
-            self.backlog.push(BacklogItem::Heartbeat(Heartbeat::Lost));
+            self.backlog
+                .push_event(ConnectionEvent::Heartbeat(Heartbeat::Lost));
             connecting.await
         };
         let Ok(mut peer) = connected else {
@@ -245,14 +248,15 @@ impl IoThread {
                     Err(_) => {
                         missed += 1;
                         if missed == MISSED_BEATS_LIMIT {
-                            self.backlog.push(BacklogItem::Heartbeat(Heartbeat::Lost));
+                            self.backlog
+                                .push_event(ConnectionEvent::Heartbeat(Heartbeat::Lost));
                         }
                     }
                 }
             }
             if missed >= MISSED_BEATS_LIMIT {
                 self.backlog
-                    .push(BacklogItem::Heartbeat(Heartbeat::Restored));
+                    .push_event(ConnectionEvent::Heartbeat(Heartbeat::Restored));
             }
             missed = 0;
             sleep(interval).await;

@@ -6,6 +6,7 @@ stays unchanged.
 """
 
 import os
+import sys
 
 from . import lazy
 
@@ -27,6 +28,49 @@ def lift_send_limit(kernel):
 
     # Only the thread that uses a socket may touch it.
     thread.schedule(lift)
+
+
+def close_port_for_children(kernel):
+    """Move the channel for output of forked children from a port to a Unix socket. ipykernel listens
+    on a port of the loopback interface, whatever the transport of the kernel is, and prints what any
+    user of the machine sends there. A kernel with Unix sockets has a directory for them that only
+    this user can enter; the new socket is there. A kernel with ports is unchanged."""
+    thread = getattr(kernel, "iopub_thread", None)
+    application = getattr(kernel, "parent", None)
+    if getattr(application, "transport", None) != "ipc":
+        return
+    names = ("_pipe_in", "_pipe_port", "_pipe_uuid", "_handle_pipe_msg", "_setup_pipe_out")
+    if not all([hasattr(thread, name) for name in names]) or _is_patched(thread._setup_pipe_out):
+        return
+    zmq = sys.modules["zmq"]
+    # The kernel's own sockets have the numbers 1 to 5.
+    address = "ipc://%s-6" % application.ip
+    done = lazy.stdlib("threading").Event()
+
+    def connect():
+        context = zmq.Context()  # the one of the parent cannot be used after a fork
+        socket = context.socket(zmq.PUSH)
+        socket.linger = 3000  # milliseconds
+        socket.connect(address)
+        return context, socket
+
+    def replace():
+        try:
+            before = thread._pipe_in
+            socket = thread.socket.context.socket(zmq.PULL)
+            socket.linger = 0
+            socket.bind(address)
+            thread._pipe_in = type(before)(socket, thread.io_loop)
+            thread._pipe_in.on_recv(thread._handle_pipe_msg)
+            _patch(thread, "_setup_pipe_out", connect)
+            before.close()
+        except Exception:
+            pass  # another version: the port stays
+        done.set()
+
+    # Only the thread that uses a socket may touch it.
+    thread.schedule(replace)
+    done.wait(5)
 
 
 # The flushes that wait until their text is sent (a token bucket).

@@ -64,6 +64,7 @@ def install(options):
         INSTALLED.owned = True
         streams = lazy.load("ipykernel_streams")
         streams.lift_send_limit(_kernel(shell))
+        streams.close_port_for_children(_kernel(shell))
         for stream in (sys.stdout, sys.stderr):
             streams.throttle_flush(stream)
             streams.shorten_flush_interval(stream)

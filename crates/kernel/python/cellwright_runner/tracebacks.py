@@ -14,6 +14,7 @@ import types
 from .state import STATE
 
 LINES_LIMIT = 400
+TEXT_LIMIT = 1 << 20  # characters of an exception's message, and of a line of its traceback
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -44,7 +45,12 @@ def describe(error):
         cut = len(lines) - LINES_LIMIT
         head = LINES_LIMIT // 2
         lines[head:-head] = ["  [%d more lines of traceback]" % cut]
-    return ename, evalue, [escape_surrogates(line) for line in lines]
+    # The message of an exception can be data of any size, and the traceback contains it again.
+    return ename, _shorten(evalue), [escape_surrogates(_shorten(line)) for line in lines]
+
+
+def _shorten(text):
+    return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + "…"
 
 
 def _exit_lines(ename, evalue):

@@ -1,5 +1,8 @@
 """Patched stdout and stderr of an owned IPython kernel: same text as unpatched, but faster."""
 
+import os
+import time
+
 import pytest
 from kernels import expression, request
 
@@ -294,3 +297,64 @@ def test_attached_kernel_is_not_patched(start_kernel):
     kernel = start_kernel()
     kernel.run(request("install", owned=False), True, expression("install_between_cells"))
     assert not any(is_patched(kernel, name) for name in ("write", "flush", "_flush"))
+
+
+# Ports
+
+
+LISTENING_PORTS = """
+import os
+def listening_ports():
+    inodes = set()
+    for name in os.listdir('/proc/self/fd'):
+        try: target = os.readlink('/proc/self/fd/' + name)
+        except OSError: continue
+        if target.startswith('socket:['): inodes.add(target[8:-1])
+    found = []
+    for name in ('tcp', 'tcp6'):
+        try: lines = open('/proc/self/net/' + name).read().splitlines()[1:]
+        except OSError: continue
+        fields = [line.split() for line in lines]
+        found += [row[1] for row in fields if row[3] == '0A' and row[9] in inodes]
+    return found
+"""
+
+FORKED_CHILD = """
+import os, sys, warnings
+warnings.simplefilter("ignore")  # there are threads where it forks
+child = os.fork()
+if child == 0:
+    print('of a child')
+    print('of its stderr', file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/net/tcp"), reason="needs /proc")
+def test_owned_kernel_listens_on_no_port(start_kernel):
+    kernel = start_kernel()
+    kernel.run(LISTENING_PORTS)
+    assert kernel.evaluate("len(listening_ports())") == 1
+    original = kernel.run(FORKED_CHILD)
+    install(kernel)
+    deadline = time.monotonic() + 10
+    while kernel.evaluate("listening_ports()") != []:
+        assert time.monotonic() < deadline, "the port stays open"
+    install(kernel)
+    reply = kernel.run(FORKED_CHILD)
+    for name in ("stdout", "stderr"):
+        assert sorted(reply.stream_text(name).split("\n")) == sorted(
+            original.stream_text(name).split("\n")
+        )
+    assert "of a child" in reply.text
+
+
+def test_kernel_of_others_keeps_its_port(start_kernel):
+    kernel = start_kernel()
+    kernel.run(LISTENING_PORTS)
+    kernel.call("ensure_installed", owned=False)
+    ports = "hasattr(get_ipython().kernel.iopub_thread._setup_pipe_out, 'cellwright')"
+    assert kernel.evaluate(ports) is False

@@ -3,19 +3,14 @@
 //! The backend speaks Jupyter's messaging protocol. It reaches the world through two traits: [`Channels`] carries the
 //! messages, [`Lifecycle`] is the process. ZeroMQ sockets and a local process are one pair of implementations.
 //!
-//! A gateway is another pair. It must supply:
-//!
-//! * a variant of [`KernelSpec`](crate::KernelSpec), with the URL of the server and the name of the kernelspec;
-//! * [`Channels`] over the WebSocket of the kernel;
-//! * [`Lifecycle`] over the REST interface of the server;
-//! * a function that opens both, waits with `ready::wait_until_ready`, and builds a [`Jupyter`] from a `KernelProfile`.
-//!
-//! Cells, input, interrupts, queries, widgets, late output and the hooks inside Python kernels need nothing else.
+//! A server is another pair, in [`gateway`]: a WebSocket and REST. Cells, input, interrupts, queries, widgets, late output
+//! and the hooks inside Python kernels are the same for both.
 
 mod between_cells;
 mod cell_timers;
 mod channels;
 mod follow;
+pub mod gateway;
 mod lifecycle;
 mod output_tail;
 mod process;
@@ -289,6 +284,22 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 return EventResult::Closed("its heartbeat stopped".to_owned());
             }
             ChannelEvent::Opened(_) => {}
+            ChannelEvent::Reconnected { .. } => {
+                let text =
+                    "the connection to the server broke and is open again: output may be missing";
+                self.add_notice("output_incomplete", text);
+            }
+            ChannelEvent::RateLimited => {
+                let text = "the server has dropped output because its rate limit was exceeded: start it with \
+                            `--ZMQChannelsWebsocketConnection.limit_rate=False`, or print less";
+                self.add_notice("output_incomplete", text);
+            }
+            ChannelEvent::MessagesLost(count) => {
+                let text = format!(
+                    "the connection to the server broke: {count} messages of the kernel were lost"
+                );
+                self.add_notice("output_incomplete", &text);
+            }
         }
         EventResult::Ignored
     }
@@ -409,6 +420,9 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     }
 
     async fn died_error(&mut self, exit: Exit, begun: Begun) -> KernelError {
+        if let Some(error) = self.lifecycle.loss(begun) {
+            return error;
+        }
         let mut stderr = self.stderr_tail.text();
         stderr.push_str(&self.lifecycle.final_output().await);
         KernelError::Died {
@@ -420,8 +434,9 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
 
     /// Kills a kernel that broke the protocol.
     async fn end_with_protocol_error(&mut self, what: String) -> KernelError {
+        let loss = self.lifecycle.loss(Begun::Maybe);
         self.lifecycle.kill().await;
-        KernelError::Protocol { violation: what }
+        loss.unwrap_or(KernelError::Protocol { violation: what })
     }
 
     fn add_notice(&mut self, kind: &str, text: &str) {

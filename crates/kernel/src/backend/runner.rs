@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::backend::launch_error::launch_error;
 use crate::env_json;
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
@@ -26,7 +27,7 @@ use crate::kernel::{
     Prompt, Request, ShutdownReport, input_reply,
 };
 use crate::launch_context::LaunchContext;
-use crate::process::{ChildCommand, Exit, StartError, Supervised};
+use crate::process::{ChildCommand, Exit, Supervised};
 use crate::stop::{StopReason, StopSignal};
 use cell::RunningCell;
 use channel::RunnerChannel;
@@ -113,18 +114,15 @@ impl Runner {
         };
         let (process, ends) = Supervised::start(&context.supervisor, &command)
             .await
-            .map_err(|error| match error {
-                StartError::Program(source) => KernelError::from_launch(program.clone(), source),
-                StartError::Supervisor(source) => {
-                    KernelError::from_launch(context.supervisor.program.clone(), source)
-                }
-            })?;
+            .map_err(|error| launch_error(error, program.clone(), context))?;
         let channel = RunnerChannel::new(ends, Trace::open(spec.trace.as_deref()))
             .map_err(|source| KernelError::from_launch(program.clone(), source))?;
         let mut runner = Self {
             description: Description {
                 backend: NAME,
                 name: "python3".to_owned(),
+                server: None,
+                kernel_id: None,
                 pid: Some(process.pid()),
                 interpreter: Some(program.clone()),
                 version: None,

@@ -115,6 +115,8 @@ impl ScriptedKernel {
             description: Description {
                 backend: "scripted",
                 name: "scripted".to_owned(),
+                server: None,
+                kernel_id: None,
                 pid: None,
                 interpreter: None,
                 version: None,

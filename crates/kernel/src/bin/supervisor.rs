@@ -3,13 +3,11 @@
 
 use std::os::fd::AsFd;
 
-use cellwright_kernel::process::{Supervisor, supervisor};
+use cellwright_kernel::backend::jupyter::gateway::run_lease;
+use cellwright_kernel::process::supervisor;
 
 fn main() -> std::io::Result<()> {
     let owner = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let own_program = Supervisor {
-        program: std::env::current_exe()?,
-        arguments: Vec::new(),
-    };
-    supervisor::main(&owner, &own_program, std::env::args_os().skip(1))
+    let result = run_lease(std::env::args_os().skip(1), &owner);
+    result.unwrap_or_else(|| supervisor::main(&owner))
 }

@@ -308,7 +308,7 @@ pub(crate) fn parse_count(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|count| u32::try_from(count).ok())
 }
 
-/// Parses the error of an `error` message or of a reply.
+/// Parses the error of an `error` message or of a reply. It is shortened: it is copied for each observer.
 pub(crate) fn parse_traceback(content: &Value) -> Traceback {
     let member = |name: &str| match content.get(name) {
         Some(Value::String(text)) => text.clone(),
@@ -325,6 +325,7 @@ pub(crate) fn parse_traceback(content: &Value) -> Traceback {
         value: member("evalue"),
         lines,
     }
+    .shortened(Traceback::SIZE_MAX)
 }
 
 fn traceback_line(line: &Value) -> String {

@@ -132,6 +132,12 @@ impl ProcessIdentity {
         }
     }
 
+    /// The process that has this pid now. `None` if there is none, or if the system does not report when it started.
+    pub fn of(pid: u32) -> Option<Self> {
+        let start_ticks = Some(start_ticks(pid)?);
+        Some(Self { pid, start_ticks })
+    }
+
     /// Whether exactly this process still runs.
     pub fn is_running(&self) -> bool {
         let Some(pid) = self.raw_pid() else {

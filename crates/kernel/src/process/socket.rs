@@ -12,6 +12,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::ChildPipes;
+use super::child_command::{LENGTH_SIZE, ReceivedCommand};
 
 pub(super) const INTERRUPT: u8 = b'i';
 pub(super) const TERMINATE: u8 = b't';
@@ -105,6 +106,39 @@ pub(super) fn send_message(
     );
 }
 
+/// Receives the command of the child and the descriptor of its directory, if that is held. `None` if the owner is gone.
+pub(super) fn receive_command(
+    owner: impl AsFd,
+) -> io::Result<Option<(ReceivedCommand, Option<OwnedFd>)>> {
+    let mut bytes = Vec::new();
+    let mut directory = None;
+    let mut length = None;
+    loop {
+        let mut block = [0; 16 * 1024];
+        let mut descriptors = Vec::new();
+        let wanted = length.map_or(LENGTH_SIZE, |length: usize| length - bytes.len());
+        // No byte of what follows the command, which are commands of another kind.
+        let limit = wanted.min(block.len());
+        match receive(owner.as_fd(), &mut block[..limit], &mut descriptors) {
+            Ok(0) => return Ok(None),
+            Ok(count) => bytes.extend_from_slice(&block[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        directory = directory.or(descriptors.pop());
+        if length.is_none()
+            && let Ok(number) = <[u8; LENGTH_SIZE]>::try_from(bytes.as_slice())
+        {
+            let number = usize::try_from(u64::from_le_bytes(number)).map_err(io::Error::other)?;
+            length = Some(number);
+            bytes.clear();
+        } else if length == Some(bytes.len()) {
+            let command = ReceivedCommand::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+            return Ok(Some((command, directory)));
+        }
+    }
+}
+
 /// The owner's end of the socket.
 #[derive(Debug)]
 pub(super) struct SupervisorSocket {
@@ -132,15 +166,50 @@ impl SupervisorSocket {
         })
     }
 
+    /// Sends an encoded command, with the descriptor of its directory if that is held.
+    pub(super) async fn send_command(
+        &mut self,
+        mut bytes: &[u8],
+        mut directory: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let send = || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                let descriptors = directory.as_slice();
+                if !descriptors.is_empty() {
+                    control.push(SendAncillaryMessage::ScmRights(descriptors));
+                }
+                let parts = [IoSlice::new(bytes)];
+                let flags = SendFlags::NOSIGNAL;
+                Ok(rustix::net::sendmsg(
+                    &self.socket,
+                    &parts,
+                    &mut control,
+                    flags,
+                )?)
+            };
+            let sent = self.socket.async_io(Interest::WRITABLE, send).await?;
+            directory = None;
+            bytes = &bytes[sent..];
+        }
+        Ok(())
+    }
+
     /// Receives the first message, with the owner's ends of the child's pipes if the child was started.
     pub(super) async fn receive_started(
         &mut self,
     ) -> io::Result<(SupervisorMessage, Option<ChildPipes>)> {
-        let (bytes, mut descriptors) = self
+        let mut bytes = [0; 64];
+        let mut descriptors = Vec::new();
+        let count = self
             .socket
-            .async_io(Interest::READABLE, || receive(&self.socket))
+            .async_io(Interest::READABLE, || {
+                receive(self.socket.as_fd(), &mut bytes, &mut descriptors)
+            })
             .await?;
-        self.received.extend_from_slice(&bytes);
+        self.received.extend_from_slice(&bytes[..count]);
+        let mut descriptors = descriptors.into_iter();
         let message = self.next_line().ok_or(io::ErrorKind::UnexpectedEof)?;
         let pipes = match (descriptors.next(), descriptors.next(), descriptors.next()) {
             (Some(channel), Some(stdout), Some(stderr)) => Some(ChildPipes {
@@ -188,21 +257,24 @@ impl SupervisorSocket {
     }
 }
 
-fn receive(socket: &UnixStream) -> io::Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
-    let mut bytes = [0; 64];
+/// Receives bytes, and descriptors that were sent with them.
+fn receive(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let message = rustix::net::recvmsg(
         socket,
-        &mut [IoSliceMut::new(&mut bytes)],
+        &mut [IoSliceMut::new(bytes)],
         &mut control,
         RecvFlags::CMSG_CLOEXEC,
     )?;
-    let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
             descriptors.extend(received);
         }
     }
-    Ok((bytes[..message.bytes].to_vec(), descriptors.into_iter()))
+    Ok(message.bytes)
 }

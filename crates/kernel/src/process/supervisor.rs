@@ -18,10 +18,11 @@ use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::child_command::ReceivedCommand;
 use super::socket::{self, Exit, SupervisorMessage, SupervisorSocket};
 #[cfg(target_os = "linux")]
 use super::watcher;
-use super::{Supervisor, signals, tree};
+use super::{signals, tree};
 
 /// How long a child may take to exit by itself after its owner is gone.
 const SELF_EXIT_GRACE: Duration = Duration::from_millis(250);
@@ -39,36 +40,28 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 const PIPE_CAPACITY: usize = 256 * 1024;
 
 /// Runs a child to its end, as the watcher or as the supervisor. `owner` is the socket that this process has as its
-/// standard input; `own_program` starts this program again, as the owner did; `arguments` is the command line of the
-/// child, preceded by arguments of the watcher.
-pub fn main(
-    owner: &OwnedFd,
-    own_program: &Supervisor,
-    arguments: impl IntoIterator<Item = OsString>,
-) -> io::Result<()> {
+/// standard input. Must be called before this process starts threads.
+pub fn main(owner: &OwnedFd) -> io::Result<()> {
     // Detaches from the owner's terminal and its Ctrl-C. Fails only if this process already leads a group. Watcher and
     // supervisor have one session each, so that a signal to a process group reaches only one of them.
     let _session = rustix::process::setsid();
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
     #[cfg(target_os = "linux")]
-    return match watcher::parse_watcher(&arguments) {
-        None => watcher::main(owner, own_program, &arguments),
-        Some((watcher, command)) => supervise(owner, command, watcher),
-    };
+    return watcher::main(owner);
     // Other systems have no subreapers: a watcher would adopt nothing.
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = own_program;
-        supervise(owner, &arguments, None)
-    }
+    supervise(owner, None)
 }
 
 /// Runs a child to its end. `watcher` is the parent of this process.
-fn supervise(owner: &OwnedFd, command: &[OsString], watcher: Option<Pid>) -> io::Result<()> {
+pub(super) fn supervise(owner: &OwnedFd, watcher: Option<Pid>) -> io::Result<()> {
     tree::adopt_orphans();
-    let signals = signals::block()?;
     end_with(watcher)?;
-    let pid = match start(command, owner, signals) {
+    // Until there is a child, a signal ends this process at once.
+    let Some((command, directory)) = socket::receive_command(owner)? else {
+        return Ok(());
+    };
+    let signals = signals::block()?;
+    let pid = match start(&command, directory.as_ref(), owner, signals) {
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
@@ -76,6 +69,7 @@ fn supervise(owner: &OwnedFd, command: &[OsString], watcher: Option<Pid>) -> io:
             return Ok(());
         }
     };
+    drop((command, directory));
     let (all_gone, reaper_running) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let child = Arc::new(Mutex::new(Some(pid)));
     let reaper = {
@@ -119,7 +113,13 @@ fn resume(watcher: Option<Pid>) {
     }
 }
 
-fn start(arguments: &[OsString], owner: &OwnedFd, signals: SigSet) -> io::Result<Pid> {
+/// Starts the child. `directory` is its working directory if that is held.
+fn start(
+    received: &ReceivedCommand,
+    directory: Option<&OwnedFd>,
+    owner: &OwnedFd,
+    signals: SigSet,
+) -> io::Result<Pid> {
     let (channel, child_channel) = SupervisorSocket::pair()?;
     let (stdout, child_stdout) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let (stderr, child_stderr) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -128,9 +128,14 @@ fn start(arguments: &[OsString], owner: &OwnedFd, signals: SigSet) -> io::Result
     // This is the only thread and it starts only this child: no other process can inherit the socket.
     rustix::io::fcntl_setfd(&child_channel, rustix::io::FdFlags::empty())?;
     let number = OsString::from(child_channel.as_raw_fd().to_string());
-    let [program, rest @ ..] = arguments else {
+    let [program, rest @ ..] = received.arguments.as_slice() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
+    // The child changes its directory before it starts the program, which closes the descriptor.
+    let cwd = directory.map_or_else(
+        || received.cwd.clone(),
+        |directory| format!("/proc/self/fd/{}", directory.as_raw_fd()).into(),
+    );
     let mut command = Command::new(program);
     command
         .args(rest.iter().map(|argument| {
@@ -140,6 +145,9 @@ fn start(arguments: &[OsString], owner: &OwnedFd, signals: SigSet) -> io::Result
                 argument
             }
         }))
+        .env_clear()
+        .envs(received.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(cwd)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(child_stdout)
@@ -173,19 +181,29 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
             Err(_) => break,
         }
         let mut held = child.lock_ignoring_poison();
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        let mut has_ended = false;
+        let remaining = loop {
+            let (pid, status) = match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some(reaped)) => reaped,
+                Ok(None) => break true,
+                Err(error) => break error != rustix::io::Errno::CHILD,
+            };
             if *held == Some(pid) {
+                has_ended = true;
                 *held = None;
                 let exit = Exit {
                     code: status.exit_status(),
                     signal: status.terminating_signal(),
                 };
                 socket::send_message(owner, SupervisorMessage::Exited(exit), &[]);
-                // End its descendants in another thread, so that reaping continues.
-                let _detached = thread::Builder::new()
-                    .stack_size(128 * 1024)
-                    .spawn(|| tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT));
             }
+        };
+        // Where orphans are adopted, a process without a child has no descendant.
+        if has_ended && (remaining || !cfg!(target_os = "linux")) {
+            // End them in another thread, so that reaping continues.
+            let _detached = thread::Builder::new()
+                .stack_size(128 * 1024)
+                .spawn(|| tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT));
         }
     }
     drop(running);

@@ -6,10 +6,8 @@
 //! the end of the owner without the supervisor, and so that the owner sees the socket closed only after both are gone.
 //! If the watcher dies, the system sends the supervisor a signal, and the supervisor ends its descendants.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal as NixSignal;
@@ -18,39 +16,28 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::fork::{Fork, fork};
 use super::socket::{self, SupervisorMessage};
-use super::supervisor::{KILL_ALL_TIMEOUT, TERMINATE_GRACE, timespec};
-use super::{Supervisor, signals, tree};
+use super::supervisor::{KILL_ALL_TIMEOUT, TERMINATE_GRACE, supervise, timespec};
+use super::{signals, tree};
 
 /// How long a supervisor may take to end its descendants after its owner is gone or a signal has asked it to end. Longer
 /// than its own two graces.
 const SUPERVISOR_GRACE: Duration = Duration::from_millis(1500);
 
-/// Argument of a process that is watched; the process id of the watcher follows it.
-const WATCHED_ARG: &str = "{watched-by}";
-
-/// The watcher of this process and the remaining arguments, if this process was started by a watcher.
-pub(super) fn parse_watcher(arguments: &[OsString]) -> Option<(Option<Pid>, &[OsString])> {
-    match arguments {
-        [first, pid, rest @ ..] if first == WATCHED_ARG => {
-            let pid = pid.to_str().and_then(|pid| pid.parse().ok());
-            Some((pid.and_then(Pid::from_raw), rest))
-        }
-        _ => None,
-    }
-}
-
-/// Starts this program again as the supervisor and watches it to its end.
-pub(super) fn main(
-    owner: &OwnedFd,
-    own_program: &Supervisor,
-    arguments: &[OsString],
-) -> io::Result<()> {
+/// Starts the supervisor and watches it to its end. Returns in both processes.
+pub(super) fn main(owner: &OwnedFd) -> io::Result<()> {
     tree::adopt_orphans();
-    // The supervisor inherits the mask: it needs it, too.
+    // Before the supervisor exists: a signal must not end the watcher alone.
     let signals = signals::block()?;
-    let supervisor = match start_supervisor(owner, own_program, arguments) {
-        Ok(supervisor) => supervisor,
+    let watcher = rustix::process::getpid();
+    let supervisor = match fork() {
+        Ok(Fork::Parent(supervisor)) => supervisor,
+        Ok(Fork::Child) => {
+            let _session = rustix::process::setsid();
+            signals.thread_unblock()?;
+            return supervise(owner, Some(watcher));
+        }
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
             socket::send_message(owner, SupervisorMessage::Failed { errno }, &[]);
@@ -67,21 +54,6 @@ pub(super) fn main(
         socket::send_message(owner, SupervisorMessage::Lost, &[]);
     }
     Ok(())
-}
-
-fn start_supervisor(
-    owner: &OwnedFd,
-    own_program: &Supervisor,
-    arguments: &[OsString],
-) -> io::Result<Pid> {
-    let supervisor = Command::new(&own_program.program)
-        .args(&own_program.arguments)
-        .arg(WATCHED_ARG)
-        .arg(std::process::id().to_string())
-        .args(arguments)
-        .stdin(Stdio::from(owner.try_clone()?))
-        .spawn()?;
-    Ok(Pid::from_child(&supervisor))
 }
 
 /// Waits until the supervisor has ended. Returns whether it exited by itself.

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Policy;
+use super::cell_request_ids::CellRequestIds;
 use super::job::{AfterJob, CellEnd, Job, OnError, SessionNotice};
 use super::kernel_slot::{CellResult, KernelSlot};
 use super::launcher::KernelLauncher;
@@ -149,7 +150,7 @@ impl Worker {
         let mut progress = JobProgress {
             resets_seen,
             reported_generation: 0,
-            requests: Vec::new(),
+            requests: CellRequestIds::default(),
         };
         let mut last_stop = Some(job.stop.clone());
         for index in 0..job.cells.len() {
@@ -257,7 +258,7 @@ impl Worker {
                 .serve_while(Some(&job.stop_handle), execution)
                 .await;
             let duration = started.elapsed();
-            progress.requests.push((index, request_id));
+            progress.requests.push(index, request_id);
             for (generation, text) in self.slot.take_late_text() {
                 if let Some(text) = progress.attribute_late_text(generation, text, job) {
                     self.slot.store_late_text(generation, text);
@@ -341,8 +342,7 @@ struct JobProgress {
     resets_seen: u32,
     /// The generation that was last reported to the observer; 0 for none.
     reported_generation: u32,
-    /// The cells that ran, with the generation and request number they ran under.
-    requests: Vec<(usize, (u32, u64))>,
+    requests: CellRequestIds,
 }
 
 impl JobProgress {
@@ -354,13 +354,9 @@ impl JobProgress {
         text: LateText,
         job: &mut Job,
     ) -> Option<LateText> {
-        let cell = self
-            .requests
-            .iter()
-            .find(|(_, request_id)| *request_id == (generation, text.request));
-        match cell {
-            Some((index, _)) => {
-                job.observer.on_late_text(*index, &text);
+        match self.requests.find_cell((generation, text.request)) {
+            Some(index) => {
+                job.observer.on_late_text(index, &text);
                 None
             }
             None => Some(text),

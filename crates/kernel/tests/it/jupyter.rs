@@ -88,9 +88,14 @@ impl KernelSandbox {
     }
 
     fn context(&self) -> LaunchContext {
+        let context = launch_context(self.path());
+        let marker = self.marker.split_once('=');
+        let env = marker.map(|(name, value)| (name.into(), value.into()));
         LaunchContext {
             sockets: vec![self.path().join("sockets")],
-            ..launch_context(self.path())
+            // So that `processes` finds it.
+            supervisor: context.supervisor.with_env(env.into_iter().collect()),
+            ..context
         }
     }
 

@@ -11,6 +11,7 @@
 )]
 
 mod contract;
+mod gateway;
 mod hostile;
 mod interrupts;
 mod jupyter;

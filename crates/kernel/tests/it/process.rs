@@ -95,12 +95,101 @@ async fn a_program_that_cannot_be_started_is_an_error() {
     assert!(
         matches!(error, StartError::Program(error) if error.kind() == std::io::ErrorKind::NotFound)
     );
-    let missing = Supervisor {
-        program: "/no/such/supervisor".into(),
-        arguments: Vec::new(),
-    };
+    let missing = Supervisor::new("/no/such/supervisor", Vec::new());
     let error = Supervised::start(&missing, &shell("")).await.unwrap_err();
     assert!(matches!(error, StartError::Supervisor(_)));
+}
+
+/// The process ids of the children of a process.
+fn children_of(parent: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit(") ").next().unwrap_or_default();
+        rest.split(' ').nth(1) == Some(&parent.to_string())
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn a_supervisor_that_was_started_early_gets_the_next_child() {
+    let supervisor = supervisor();
+    let before = children_of(std::process::id());
+    supervisor.start_early();
+    let mut started = children_of(std::process::id());
+    started.retain(|pid| !before.contains(pid));
+    let [watcher] = started[..] else {
+        panic!("{started:?}");
+    };
+    let command = shell("echo $PPID; sleep 60");
+    let mut watchers = Vec::new();
+    for _ in 0..2 {
+        let start = Supervised::start(&supervisor.clone(), &command).await;
+        let (child, mut pipes) = start.unwrap();
+        let parent: u32 = first_line(&mut pipes).await.parse().unwrap();
+        watchers.push(parent_of(parent));
+        drop(child);
+    }
+    assert_eq!(watchers[0], watcher);
+    assert_ne!(watchers[1], watcher, "each child has its own");
+    let running = || watchers.iter().any(|&pid| is_running(pid));
+    assert!(eventually(EXIT_TIMEOUT, || !running()).await);
+}
+
+#[tokio::test]
+async fn a_supervisor_without_a_child_ends_with_its_owner_and_on_signals() {
+    for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+        for to_watcher in [true, false] {
+            let supervisor = supervisor();
+            let before = children_of(std::process::id());
+            supervisor.start_early();
+            let mut started = children_of(std::process::id());
+            started.retain(|pid| !before.contains(pid));
+            let watcher = started[0];
+            assert!(eventually(EXIT_TIMEOUT, || !children_of(watcher).is_empty()).await);
+            let child = children_of(watcher)[0];
+            match signal {
+                Some(signal) => send(if to_watcher { watcher } else { child }, signal),
+                None => supervisor.end_early(),
+            }
+            let ended =
+                eventually(EXIT_TIMEOUT, || !is_running(watcher) && !is_running(child)).await;
+            assert!(ended, "{signal:?}, to the watcher: {to_watcher}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_does_not_have_the_environment_and_directory_of_the_child() {
+    let mut command = shell("echo $PPID $SECRET $(pwd)");
+    command.env.push(("SECRET".into(), "hidden".into()));
+    command.cwd = "/usr".into();
+    command.arguments[2].push("; sleep 60");
+    let (_child, mut pipes) = Supervised::start(&supervisor(), &command).await.unwrap();
+    let line = first_line(&mut pipes).await;
+    let (pid, rest) = line.split_once(' ').unwrap();
+    assert_eq!(rest, "hidden /usr");
+    let pid: u32 = pid.parse().unwrap();
+    for pid in [pid, parent_of(pid)] {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert_eq!(environment, b"");
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(!String::from_utf8_lossy(&arguments).contains("sleep"));
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap();
+        assert_eq!(cwd, Path::new("/"));
+    }
+}
+
+#[tokio::test]
+async fn a_command_larger_than_the_buffer_of_the_socket_is_started() {
+    let mut command = shell("echo ${#LARGE}");
+    for name in ["LARGE", "L1", "L2", "L3", "L4", "L5"] {
+        command.env.push((name.into(), "x".repeat(100_000).into()));
+    }
+    let (mut child, mut pipes) = Supervised::start(&supervisor(), &command).await.unwrap();
+    assert_eq!(first_line(&mut pipes).await, "100000");
+    child.wait().await;
 }
 
 #[tokio::test]

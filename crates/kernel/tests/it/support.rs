@@ -10,10 +10,7 @@ use cellwright_kernel::{Kernel, KernelError, LaunchContext, Outcome, Request, St
 use cellwright_output::{Data, Event, Sink, Stream, Traceback};
 
 pub(crate) fn supervisor() -> Supervisor {
-    Supervisor {
-        program: env!("CARGO_BIN_EXE_cellwright-supervisor").into(),
-        arguments: Vec::new(),
-    }
+    Supervisor::new(env!("CARGO_BIN_EXE_cellwright-supervisor"), Vec::new())
 }
 
 pub(crate) fn inherited_environment() -> Vec<(OsString, OsString)> {

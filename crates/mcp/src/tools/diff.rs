@@ -3,6 +3,7 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::Scope;
 use cellwright_operations::diff::{DiffRequest, DiffSide, diff as compare_notebooks};
+use cellwright_operations::git::{Confinement, program::Git};
 
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::roots::ConfinedPath;
@@ -19,7 +20,8 @@ pub(super) fn diff(
     let report = compare_notebooks(&DiffRequest {
         old: old_side(server, old, new)?,
         new: DiffSide::File(new.file().clone()),
-        git_dir: Some(server.roots().base_directory()?),
+        git: Git::in_dir(server.roots().base_directory()?)
+            .confined(Confinement::new(server.roots().paths())),
         scope: Scope::All,
         output_text: shows_outputs,
     })?;

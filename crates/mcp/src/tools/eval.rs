@@ -6,6 +6,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::KernelRequest;
+use cellwright_engine::servers::ServerChoice;
 use cellwright_engine::settings::Backend;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
@@ -16,7 +17,7 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
 use super::super::arguments::{
-    self, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, KERNEL, PYTHON, SESSION,
+    self, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, GATEWAY, KERNEL, PYTHON, SESSION,
     START_TIMEOUT, Seconds, TIMEOUT, WAIT,
 };
 use super::super::followed_run::FollowedRun;
@@ -46,6 +47,7 @@ long call continues as a run. Example: {\"code\": \"df.describe()\", \"session\"
             .describe("a kernel that ends with the call"),
         KERNEL,
         BACKEND,
+        GATEWAY,
         PYTHON,
         START_TIMEOUT,
         Argument::new("cwd", ArgumentKind::Text).or(&["working_directory"]),
@@ -84,6 +86,7 @@ pub(super) struct Arguments {
     per_call: bool,
     kernel: Option<String>,
     backend: Option<String>,
+    gateway: Option<String>,
     python: Option<String>,
     start_timeout: Option<Seconds>,
     cwd: Option<String>,
@@ -147,7 +150,9 @@ fn prepare(
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
     }
     let session_cwd = target.as_ref().and_then(|target| target.cwd.clone());
-    let is_any_cwd = given.cwd.is_none() && session_cwd.is_none();
+    // The shared host also has sessions of other projects with the same names.
+    let is_own_host = server.kernels().is_in_process();
+    let is_any_cwd = is_own_host && given.cwd.is_none() && session_cwd.is_none();
     let cwd = match (&given.cwd, session_cwd) {
         (Some(cwd), _) => server.roots().resolve_dir(cwd)?,
         (None, Some(cwd)) => server.roots().session_directory(&cwd)?,
@@ -169,6 +174,7 @@ fn prepare(
             kernel: given.kernel,
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
+            gateway: given.gateway.as_deref().map(gateway).transpose()?,
             start_timeout: given.start_timeout.map(|time| time.0),
         },
         answers: given.answer,
@@ -224,6 +230,19 @@ pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
         Failure::new(Kind::BadArguments, message)
             .hint(format!("available: {}", Backend::NAMES.join(", ")))
     })
+}
+
+/// The server with this name. A URL is rejected: the caller of a tool must not choose where code and credentials go.
+pub(super) fn gateway(name: &str) -> Result<ServerChoice, Failure> {
+    let name = name.trim();
+    if name.contains(['/', ':']) || name.is_empty() {
+        let message = "`gateway` takes the name of a server in the settings, not a URL";
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure
+            .hint("the user defines servers as tables `[server.NAME]` with a `url` in the settings file")
+            .hint("nothing was run"));
+    }
+    Ok(ServerChoice::new(name))
 }
 
 impl Server {

@@ -209,6 +209,7 @@ async fn check(server: &Server) -> Result<Reply, Failure> {
         let request = DoctorRequest {
             cwd: Some(base),
             python: None,
+            gateway: None,
         };
         check_installation(&request, &engine)
     });

@@ -199,6 +199,9 @@ fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
             let version = format!(", {language} {version}");
             text.push_str(&wording::sanitize_name(&version));
         }
+        if let Some(server) = &kernel.server {
+            text.push_str(&format!(" on {}", wording::sanitize(server)));
+        }
         if let Some(interpreter) = &kernel.interpreter {
             text.push_str(&format!(", {}", wording::sanitize(interpreter)));
         }
@@ -374,17 +377,18 @@ struct ErrorDocument {
 
 impl CellDocument {
     fn new(cell: &CellReport, text: String) -> Self {
-        let name = |name: &Option<String>| name.as_deref().map(wording::sanitize_name);
+        let details = cell.details();
+        let name = |name: Option<&str>| name.map(wording::sanitize_name);
         let json_size = |json: &[Value]| json.iter().map(|value| value.to_string().len()).sum();
-        let json_size: usize = json_size(&cell.json);
+        let json_size: usize = json_size(&details.json);
         Self {
             index: cell.index,
-            id: name(&cell.id),
-            title: name(&cell.title),
+            id: name(cell.id.as_deref()),
+            title: name(details.title.as_deref()),
             status: cell.status,
             text,
-            truncated: cell.truncated.as_ref().map(|truncated| json!(truncated)),
-            images: cell.images.clone(),
+            truncated: details.truncated.as_ref().map(|truncated| json!(truncated)),
+            images: details.images.clone(),
             execution_count: cell.execution_count,
             duration_ms: cell.duration_ms,
             error: cell.error.as_ref().map(|error| ErrorDocument {
@@ -392,7 +396,7 @@ impl CellDocument {
                 evalue: truncate_middle(&error.evalue, ERROR_MAX).0,
             }),
             json: if json_size <= JSON_MAX {
-                cell.json.clone()
+                details.json.clone()
             } else {
                 Vec::new()
             },
@@ -435,7 +439,7 @@ impl<'a> ReportBuilder<'a> {
         let selected = select_cells(&shown, (self.text_max / (2 * CELL_OVERHEAD)).max(1));
         let lengths: Vec<usize> = selected
             .iter()
-            .map(|cell| cell.text.chars().count())
+            .map(|cell| cell.text().chars().count())
             .collect();
         let room = self
             .text_max
@@ -487,6 +491,7 @@ impl<'a> ReportBuilder<'a> {
                 .as_deref()
                 .map(|id| format!(" (id {})", wording::sanitize_name(id)));
             let title = cell
+                .details()
                 .title
                 .as_deref()
                 .map(|title| format!(" `{}`", wording::sanitize_name(title)));
@@ -503,7 +508,7 @@ impl<'a> ReportBuilder<'a> {
                 ExcerptPart::Text(text) => {
                     self.text.push_str(&self.delimiter.enclose("output", text));
                 }
-                ExcerptPart::Image(number) => self.add_image(&cell.images[*number]),
+                ExcerptPart::Image(number) => self.add_image(&cell.details().images[*number]),
             }
         }
         self.add_truncation(cell, &excerpt, in_notebook);
@@ -524,7 +529,7 @@ impl<'a> ReportBuilder<'a> {
 
     /// States what the reply does not show of a cell's output, and where all of it is.
     fn add_truncation(&mut self, cell: &CellReport, excerpt: &OutputExcerpt, in_notebook: bool) {
-        let truncated = cell.truncated.as_ref();
+        let truncated = cell.details().truncated.as_ref();
         if !excerpt.is_shortened && truncated.is_none() {
             return;
         }
@@ -549,7 +554,9 @@ impl<'a> ReportBuilder<'a> {
     /// Stores the text of a cell that only this reply shortens.
     fn store_text(&self, cell: &CellReport) -> Option<String> {
         let store = self.artifacts?;
-        let id = store.store(ArtifactKind::Log, cell.text.as_bytes()).ok()?;
+        let id = store
+            .store(ArtifactKind::Log, cell.text().as_bytes())
+            .ok()?;
         Some(id.to_string())
     }
 }
@@ -560,7 +567,7 @@ fn is_failed(cell: &CellReport) -> bool {
 
 /// Whether a cell has output, or failed.
 fn has_result(cell: &CellReport) -> bool {
-    is_failed(cell) || !cell.text.is_empty() || !cell.images.is_empty()
+    is_failed(cell) || !cell.text().is_empty() || !cell.details().images.is_empty()
 }
 
 /// Selects at most `max` cells, failed cells first and then the last ones. Keeps their order.

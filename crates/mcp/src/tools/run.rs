@@ -8,6 +8,7 @@ use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
 use cellwright_execution::parameters::Parameter;
 use cellwright_execution::{CellSelection, Edit};
+use cellwright_notebook::file;
 use cellwright_operations::check::CheckRequest;
 use cellwright_operations::parameters::ParameterSet;
 use cellwright_operations::run::{self, RunRequest};
@@ -16,14 +17,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::arguments::{
-    self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, FORCE, INDEX,
-    KERNEL, METADATA, PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TAGS,
+    self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, FORCE, GATEWAY,
+    INDEX, KERNEL, METADATA, PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TAGS,
     TIMEOUT, TYPE, WAIT,
 };
 use super::super::input::ElicitationMode;
+use super::super::roots::ConfinedPath;
 use super::super::server::Server;
 use super::super::session_target::SessionTarget;
-use super::eval::{PreparedCall, backend, interaction};
+use super::super::wording;
+use super::eval::{PreparedCall, backend, gateway, interaction};
 use super::interpreter::interpreter;
 use super::{Effect, ToolCall, ToolSpec, check, report};
 
@@ -65,6 +68,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
             .describe("values of parameters"),
         KERNEL,
         BACKEND.describe("of the kernel"),
+        GATEWAY,
         PYTHON,
         START_TIMEOUT.describe("of the kernel"),
         Argument::new("check", ArgumentKind::Boolean).describe("compare with stored outputs"),
@@ -133,6 +137,7 @@ pub(super) struct Arguments {
     params: serde_json::Map<String, Value>,
     kernel: Option<String>,
     backend: Option<String>,
+    gateway: Option<String>,
     python: Option<String>,
     start_timeout: Option<Seconds>,
     #[serde(default)]
@@ -178,6 +183,7 @@ pub(super) async fn run(
                 kernel: given.kernel,
                 backend: given.backend.as_deref().map(backend).transpose()?,
                 existing: None,
+                gateway: given.gateway.as_deref().map(gateway).transpose()?,
                 start_timeout: given.start_timeout.map(|time| time.0),
             },
             environment: EnvironmentRequest::default(),
@@ -213,7 +219,11 @@ fn prepare(
     // Held until the run has saved its last output.
     let place = roots.resolve_file(&given.path)?;
     let output = match &given.output {
-        Some(output) => Some(roots.resolve_file(output)?.file().clone()),
+        Some(output) => {
+            let place = roots.resolve_file(output)?;
+            check_output(&place)?;
+            Some(place.file().clone())
+        }
         None => None,
     };
     // Sessions and other clients identify the file by its displayed path.
@@ -265,6 +275,7 @@ fn prepare(
             kernel: given.kernel,
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
+            gateway: given.gateway.as_deref().map(gateway).transpose()?,
             start_timeout: given.start_timeout.map(|time| time.0),
         },
         session: Some(target.name),
@@ -285,7 +296,7 @@ fn prepare(
         let report = prepared.finish_without_cells(engine)?;
         return Ok(RunCall::Finished(Box::new(report), prepared.notices));
     };
-    let count = prepared.execution.cells.len();
+    let count = prepared.execution.cell_count();
     prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
     let wait_mode = server.wait_mode(given.background, given.wait);
     let mut params = prepared.host_request(chosen, engine, wait_mode)?;
@@ -295,6 +306,19 @@ fn prepare(
         idle_exit: cellwright_host::idle_exit(&prepared.settings),
         notices: prepared.notices,
     })))
+}
+
+/// Refuses to replace a file that is not a notebook.
+fn check_output(place: &ConfinedPath) -> Result<(), Failure> {
+    let is_named = place.display_path().extension() == Some("ipynb".as_ref());
+    let exists = place.path().symlink_metadata().is_ok();
+    if is_named && (!exists || file::survey(place.path()).is_ok()) {
+        return Ok(());
+    }
+    let path = wording::sanitize(&place.display_path().display().to_string());
+    let message = format!("`output` cannot be {path}: it is not a notebook");
+    let failure = Failure::new(Kind::BadArguments, message);
+    Err(failure.hint("nothing was written, nothing ran; name a new file that ends with .ipynb"))
 }
 
 /// The parameters of the notebook.

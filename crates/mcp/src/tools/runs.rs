@@ -11,6 +11,7 @@ use super::super::arguments::{self, Argument, ArgumentKind, Seconds};
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::followed_run::FollowedRun;
 use super::super::progress::ProgressReporter;
+use super::super::server::Server;
 use super::super::wording;
 use super::{Effect, ToolCall, ToolSpec, report};
 
@@ -55,16 +56,18 @@ pub(super) async fn runs(
                 None => call.server.options().wait,
             };
             let id = require_run(given.run.as_deref(), "wait")?;
+            call.server.check_run(id).await?;
             let run = FollowedRun::wait(host, id, wait).await?;
             return call.wait(run).await;
         }
         "tail" => {
             let id = require_run(given.run.as_deref(), "tail")?;
+            call.server.check_run(id).await?;
             let tail = host.tail_run(id).await?;
             let tail = tail.ok_or_else(cellwright_host::host_not_running)?;
             show_tail(tail, call.server.options().text_limit)?
         }
-        _ => list(&host.list_runs().await?.unwrap_or_default())?,
+        _ => list(&call.server.runs().await?)?,
     };
     Ok(call.respond(reply))
 }
@@ -75,6 +78,20 @@ pub(super) fn require_run<'a>(run: Option<&'a str>, action: &str) -> Result<&'a 
         let message = format!("`{action}` needs the id of a `run`, such as r1");
         Failure::new(Kind::BadArguments, message).hint("`runs` list shows the runs")
     })
+}
+
+impl Server {
+    /// Returns an error if a run of the shared host is not one that the client may use.
+    pub(super) async fn check_run(&self, id: &str) -> Result<(), Failure> {
+        if self.kernels().is_in_process() || self.runs().await?.iter().any(|run| run.run == id) {
+            return Ok(());
+        }
+        let message = format!(
+            "There is no run `{}` in the roots",
+            wording::sanitize_name(id)
+        );
+        Err(Failure::new(Kind::BadArguments, message).hint("`runs` list shows the runs"))
+    }
 }
 
 impl ToolCall<'_> {

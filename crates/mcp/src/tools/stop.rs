@@ -50,9 +50,9 @@ pub(super) async fn stop(
     let given: Arguments = arguments::parse("stop", SPEC.arguments, given)?;
     let (server, host) = (call.server, call.server.kernels());
     if given.action == "cancel" {
-        let result = host
-            .cancel_run(require_run(given.run.as_deref(), "cancel")?)
-            .await?;
+        let id = require_run(given.run.as_deref(), "cancel")?;
+        server.check_run(id).await?;
+        let result = host.cancel_run(id).await?;
         let result = result.ok_or_else(cellwright_host::host_not_running)?;
         let text = if result.cancelled {
             format!(

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::{create_private_dir, prune};
+use crate::error::Notice;
 use crate::revision::Revision;
 
 /// Larger contents are not stored. In bytes.
@@ -80,21 +81,29 @@ impl History {
     }
 
     /// Stores the content of a file. A content that does not have the revision is never returned.
-    pub fn store_file(&self, revision: Revision, path: &Path) -> io::Result<()> {
-        if fs::metadata(path)?.len() > CONTENT_LIMIT {
+    pub fn store_file(&self, revision: Revision, mut file: &fs::File) -> io::Result<()> {
+        if file.metadata()?.len() > CONTENT_LIMIT {
             return Ok(());
         }
         self.place_content(revision, |partial| {
-            io::copy(&mut fs::File::open(path)?, &mut fs::File::create(partial)?).map(drop)
+            io::copy(&mut file, &mut fs::File::create(partial)?).map(drop)
         })
     }
 
-    /// Records a change of a file with the content `content` before. Errors are ignored: it is a cache.
-    pub(crate) fn record_change(&self, path: &Path, content: &[u8], after: Revision) {
+    /// Records a change of a file with the content `content` before. Returns a notice if that is not possible: the change is
+    /// made, but cannot be undone.
+    pub(crate) fn record_change(
+        &self,
+        path: &Path,
+        content: &[u8],
+        after: Revision,
+    ) -> Option<Notice> {
         let before = Revision::compute(content);
-        self.store(before, content)
-            .and_then(|()| self.record(path, before, after, None))
-            .ok();
+        let recorded = self
+            .store(before, content)
+            .and_then(|()| self.record(path, before, after, None));
+        let reason = recorded.err()?.to_string();
+        Some(Notice::UndoNotStored { reason })
     }
 
     /// Records that a file changed from `before` to `after`. If `replaced` is its present state, the
@@ -190,8 +199,12 @@ impl History {
         let file = self.dir.join(name);
         create_private_dir(&self.dir)?;
         let partial = self.dir.join(format!(".{name}.{}", std::process::id()));
-        write(&partial)?;
-        fs::rename(&partial, &file)?;
+        let placed = write(&partial).and_then(|()| fs::rename(&partial, &file));
+        if let Err(error) = placed {
+            // On a full disk, a part would remain.
+            fs::remove_file(&partial).ok();
+            return Err(error);
+        }
         prune(&self.dir, TOTAL_SIZE_LIMIT, FILE_COUNT_LIMIT)
     }
 }

@@ -113,15 +113,13 @@ fn try_change(
     let target = resolve_target(path)?;
     let changed = if target.exists {
         attempts.found();
-        let _lock = lock(&target.path)?;
+        let _lock = lock(&target.path, request.baselines)?;
         let loaded = load_with_stamp(&target.path)?;
         let old = loaded.to_replace();
         change_loaded(&target.path, request, draft, &loaded.notebook, &old)?
     } else if request.on_missing == OnMissing::Create && request.revision.is_none() {
-        if ![path, &target.path]
-            .into_iter()
-            .any(load::has_notebook_extension)
-        {
+        // A link in a project of other people may lead to any place.
+        if !load::has_notebook_extension(&target.path) {
             return Err(NotebookError::NotANotebook {
                 path: path.to_owned(),
             });
@@ -157,7 +155,7 @@ fn merge_late_writes(
         debug!(path = %path.display(), %revision, "another program wrote into the replaced file");
         let merge = || {
             let notebook = Notebook::parse(content.clone()).ok()?;
-            let _lock = lock(path).ok()?;
+            let _lock = lock(path, request.baselines).ok()?;
             let current = load_with_stamp(path).ok()?;
             if current.notebook.revision() != changed.after {
                 return None;
@@ -202,12 +200,13 @@ pub(super) fn store_late_write(
     content: &[u8],
     after: Revision,
 ) -> Notice {
-    if let Some(baselines) = baselines {
-        baselines.history().record_change(path, content, after);
-    }
+    let stored = baselines.is_some_and(|baselines| {
+        let history = baselines.history();
+        history.record_change(path, content, after).is_none()
+    });
     Notice::LateWrite {
         revision: Revision::compute(content),
-        stored: baselines.is_some(),
+        stored,
     }
 }
 
@@ -333,11 +332,11 @@ fn save_and_verify(
         });
     }
     store_view_baseline(&view, request.baselines);
+    let mut notices = draft.notices;
     if let (Some(baselines), Some(_)) = (request.baselines, old) {
         let history = baselines.history();
-        history.record_change(path, notebook.bytes(), view.revision);
+        notices.extend(history.record_change(path, notebook.bytes(), view.revision));
     }
-    let mut notices = draft.notices;
     let mut tally = CellChangeCounts::count(&draft.plan, notebook);
     tally.changed -= edited.unchanged_cells;
     tally.kept += edited.unchanged_cells;
@@ -440,11 +439,11 @@ pub(super) struct LockedFile {
     pub(super) lock: Lock,
 }
 
-/// Locks and reads a file that is replaced as a whole. If its revision is not the expected one, `reason` states why the
+/// Locks and reads a file that is replaced as a whole. If its revision is not that of the request, `reason` states why the
 /// changes cannot be merged.
 pub(super) fn lock_and_load(
     path: &Path,
-    expected: Option<&str>,
+    request: ChangeRequest<'_>,
     reason: &str,
 ) -> Result<LockedFile, NotebookError> {
     let target = resolve_target(path)?;
@@ -453,10 +452,13 @@ pub(super) fn lock_and_load(
             path: path.to_owned(),
         });
     }
-    let lock = lock(&target.path)?;
+    let lock = lock(&target.path, request.baselines)?;
     let (bytes, stamp, metadata) = load::load_bytes_with_stamp(&target.path)?;
     let revision = Revision::compute(&bytes);
-    if let Some(expected) = expected.filter(|expected| !revision.matches_name(expected)) {
+    if let Some(expected) = request
+        .revision
+        .filter(|expected| !revision.matches_name(expected))
+    {
         return Err(NotebookError::Conflict {
             path: target.path,
             revision: expected.to_owned(),
@@ -488,7 +490,7 @@ pub fn upgrade(
             metadata,
             revision,
             lock: _lock,
-        } = lock_and_load(path, request.revision, "an upgrade changes every cell")?;
+        } = lock_and_load(path, request, "an upgrade changes every cell")?;
         let path = path.as_path();
         let upgraded = upgrade::upgrade(&bytes).map_err(|error| load::format_error(path, error))?;
         let Some((upgraded, new)) = upgraded else {
@@ -515,11 +517,11 @@ pub fn upgrade(
                 });
             }
             store_view_baseline(&view, request.baselines);
+            let mut notices = written.notices;
             if let Some(baselines) = request.baselines {
                 let history = baselines.history();
-                history.record_change(path, &bytes, written.revision);
+                notices.extend(history.record_change(path, &bytes, written.revision));
             }
-            let mut notices = written.notices;
             notices.extend(report_late_write(
                 path,
                 request.baselines,

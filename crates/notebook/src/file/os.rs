@@ -3,9 +3,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
@@ -58,6 +60,12 @@ impl FileStamp {
 const NAME_COUNT: usize = 8;
 /// On a file system without locks, a temporary file of this age is left over from a crash.
 const SAVE_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The mode bit of a directory in which only the owner of a file can rename or remove it.
+const STICKY: u32 = 0o1000;
+/// The longest wait for a program that holds a lease on a file.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
+const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A file that is written next to the one it will replace.
 #[derive(Debug)]
@@ -224,7 +232,6 @@ pub(crate) fn parent_dir(path: &Path) -> &Path {
 /// A name of a temporary file: short, hidden, and one of a few for one target, so that a later save
 /// finds and removes a leftover.
 fn temp_name(target: &Path, number: usize) -> String {
-    use std::os::unix::ffi::OsStrExt;
     let name = target.file_name().unwrap_or_default();
     format!(
         ".cellwright-{:016x}-{number}.tmp",
@@ -275,8 +282,8 @@ pub(crate) fn copy_attributes(file: &File, from: &fs::Metadata) -> io::Result<()
     file.set_permissions(fs::Permissions::from_mode(from.mode() & 0o7777))
 }
 
-/// Sets the mode of a new file, according to the umask.
-pub(crate) fn set_default_mode(file: &File) -> io::Result<()> {
+/// Sets the mode of a new file, according to the umask and at most `limit`.
+pub(crate) fn set_default_mode(file: &File, limit: u32) -> io::Result<()> {
     // Reading the umask with the system call means setting it, which races with other threads.
     // /proc has it too; without /proc the usual umask is assumed.
     let mask = fs::read_to_string("/proc/self/status")
@@ -288,12 +295,45 @@ pub(crate) fn set_default_mode(file: &File) -> io::Result<()> {
             u32::from_str_radix(line.trim(), 8).ok()
         })
         .unwrap_or(0o022);
-    file.set_permissions(fs::Permissions::from_mode(0o666 & !mask))
+    file.set_permissions(fs::Permissions::from_mode(0o666 & limit & !mask))
 }
 
-/// Fails if the file is write-protected: replacing it would bypass the protection.
+/// Fails if the file is write-protected, which replacing it would bypass, or if it cannot be replaced.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::access(path, Access::WRITE_OK)?)
+    rustix::fs::access(path, Access::WRITE_OK)?;
+    let dir = parent_dir(path);
+    let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    let user = rustix::process::geteuid();
+    let (dir_metadata, file) = (fs::metadata(dir)?, fs::symlink_metadata(path)?);
+    let is_own = |owner: u32| owner == user.as_raw();
+    if dir_metadata.mode() & STICKY != 0
+        && !user.is_root()
+        && !is_own(dir_metadata.uid())
+        && !is_own(file.uid())
+    {
+        return refused("it belongs to another user, and the directory is sticky");
+    }
+    if is_append_only(dir) {
+        return refused("the directory is append-only or immutable (`lsattr -d`)");
+    }
+    if is_append_only(path) {
+        return refused("it is append-only or immutable (`lsattr`)");
+    }
+    Ok(())
+}
+
+/// Whether a file has the attribute "append only" or "immutable": it cannot be replaced, and what is in such a directory neither.
+#[cfg(target_os = "linux")]
+fn is_append_only(path: &Path) -> bool {
+    use rustix::fs::{StatxAttributes, StatxFlags};
+    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::empty());
+    let attributes = StatxAttributes::APPEND | StatxAttributes::IMMUTABLE;
+    found.is_ok_and(|found| found.stx_attributes.intersects(attributes))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_append_only(_: &Path) -> bool {
+    false
 }
 
 /// Fails if the file system of a file has less than `size` bytes left.
@@ -323,21 +363,93 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Opens a file of any kind for reading. A path `/proc/self/fd/N/name` comes from a caller that holds the
-/// directory open and has already followed every link: a link at its end appeared later and is not
-/// followed.
+/// Opens a regular file for reading. Neither a pipe nor a device is waited for, also if another user has put it in the place of
+/// a file at this moment. A path `/proc/self/fd/N/name` comes from a caller that holds the directory open and has already
+/// followed every link: a link at its end appeared later and is not followed.
 pub fn open(path: &Path) -> io::Result<File> {
-    if !is_proc_fd_path(path) {
-        return File::open(path);
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if is_proc_fd_path(path) {
+        flags |= OFlags::NOFOLLOW;
     }
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits();
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let started = Instant::now();
+    let file = loop {
+        match options.open(path) {
+            // Another program holds a lease, as a save does for some microseconds.
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && started.elapsed() < LEASE_TIMEOUT =>
+            {
+                thread::sleep(LEASE_POLL_INTERVAL);
+            }
+            other => break other?,
+        }
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// Opens a lock file of this user, and creates it if it does not exist.
+pub(super) fn open_lock_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new()
-        .read(true)
-        .custom_flags(i32::try_from(flags).unwrap_or_default())
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
         .open(path)
+}
+
+/// Identifies a path: the directory, whatever its name, and the name in it.
+pub(super) fn path_key(path: &Path) -> io::Result<u128> {
+    let dir = fs::metadata(parent_dir(path))?;
+    let mut key = Vec::new();
+    key.extend(dir.dev().to_le_bytes());
+    key.extend(dir.ino().to_le_bytes());
+    key.extend(path.file_name().unwrap_or_default().as_bytes());
+    Ok(twox_hash::XxHash3_128::oneshot(&key))
 }
 
 /// Whether a path goes through an open directory descriptor.
 pub(crate) fn is_proc_fd_path(path: &Path) -> bool {
     path.starts_with("/proc/self/fd")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe.ipynb");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [pipe.as_path(), dir.path(), Path::new("/dev/null")] {
+            let error = open(path).unwrap_err().to_string();
+            assert_eq!(error, "it is not a regular file", "{path:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_that_holds_a_lease_is_waited_for() {
+        use super::super::lease::Lease;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.ipynb");
+        let file = File::create(&path).unwrap();
+        let Ok(lease) = Lease::against_all(&file) else {
+            return;
+        };
+        let opened = thread::spawn(move || open(&path).is_ok());
+        while !lease.is_awaited() {
+            thread::yield_now();
+        }
+        drop(lease);
+        assert!(opened.join().unwrap());
+    }
 }

@@ -9,6 +9,7 @@ mod splice;
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,13 +18,14 @@ use tracing::debug;
 use self::locate::locate_cells;
 use self::splice::write_spliced;
 use super::attempts::Attempts;
-use super::change::{report_late_write, resolve_target, store_late_write};
+use super::change::{Target, report_late_write, resolve_target, store_late_write};
 use super::guard::GuardRequest;
+use super::load::has_notebook_extension;
 use super::lock::lock;
 use super::os::FileStamp;
 use super::replace::DetachedFile;
-use super::save::{Chunk, ChunkWriter, ReplacedFile, SaveOutcome, SaveStep, save};
-use super::survey::{Survey, survey, survey_open_file};
+use super::save::{Chunk, ChunkWriter, ReplacedFile, SaveOutcome, SaveStep, save, save_with_mode};
+use super::survey::{RecordBase, Survey, survey, survey_like, survey_open_file};
 use crate::baseline::Baselines;
 use crate::error::{NotebookError, Notice};
 use crate::revision::Revision;
@@ -31,7 +33,7 @@ use crate::revision::Revision;
 /// The results of one cell.
 #[derive(Clone, Debug, Default)]
 pub struct CellUpdate {
-    /// Index of the cell in the base survey.
+    /// Index of the cell in the base.
     pub cell: usize,
     /// Its execution count.
     pub execution_count: Option<u64>,
@@ -62,7 +64,7 @@ pub trait CellUpdates {
     /// The number of updates.
     fn count(&self) -> usize;
 
-    /// Index in the base survey of the cell of update `at`.
+    /// Index in the base of the cell of update `at`.
     fn cell(&self, at: usize) -> usize;
 
     /// Update `at`.
@@ -126,7 +128,7 @@ pub struct RecordRequest<'r> {
     /// The notebook.
     pub path: &'r Path,
     /// The notebook at the time when the executed sources were read.
-    pub base: &'r Survey,
+    pub base: &'r RecordBase,
     /// The results of the cells.
     pub updates: &'r dyn CellUpdates,
     /// Members to set in the notebook's metadata: names and JSON values.
@@ -178,13 +180,14 @@ pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError>
     let mut late = request.detached.find_changed();
     let mut attempts = Attempts::new();
     while attempts.next().is_some() {
-        let found = resolve_existing(request.path).and_then(|path| Ok((lock(&path)?, path)));
+        let found = resolve_existing(request.path)
+            .and_then(|path| Ok((lock(&path, request.baselines)?, path)));
         let (_lock, path) = match found {
             Err(NotebookError::NotFound { .. }) if attempts.may_return() => continue,
             other => other?,
         };
         attempts.found();
-        let current = survey(&path)?;
+        let current = survey_like(&path, request.base)?;
         let theirs = late.as_ref().and_then(|(_, file)| {
             let is_ours = current.revision() == expected;
             is_ours.then(|| survey_open_file(file).ok()).flatten()
@@ -237,20 +240,24 @@ fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Copies a notebook byte for byte, replacing an existing file. Returns the copy, and the notices of the guard.
+/// Copies a notebook byte for byte, replacing an existing file. A new file is not readable for users who cannot read the original. Returns the copy, and the notices of the guard.
 pub fn copy(
-    from: &Survey,
+    from: Survey,
     to: &Path,
     guard: GuardRequest<'_>,
+    baselines: Option<&Baselines>,
 ) -> Result<(Survey, Vec<Notice>), NotebookError> {
+    let base = from.record_base();
     for () in Attempts::new() {
         let target = resolve_target(to)?;
+        check_link_target(to, &target)?;
         let failed = |source| NotebookError::Io {
             step: "read",
             path: target.path.clone(),
             source,
         };
-        let _lock = target.exists.then(|| lock(&target.path)).transpose()?;
+        let lock = target.exists.then(|| lock(&target.path, baselines));
+        let _lock = lock.transpose()?;
         let old = if target.exists {
             super::load::check_regular(&target.path)?;
             let mut file = super::os::open(&target.path).map_err(failed)?;
@@ -269,26 +276,51 @@ pub fn copy(
         });
         // A file that is rewritten in place during the copy would give a mixture.
         let on_step = |step: SaveStep| match step {
-            SaveStep::Publish if was_modified(from)? => Err(io::ErrorKind::ResourceBusy.into()),
+            SaveStep::Publish if was_modified(&from)? => Err(io::ErrorKind::ResourceBusy.into()),
             _ => Ok(()),
         };
         let chunks =
             &mut |write: ChunkWriter<'_>| write(Chunk::Stored(&from.file, 0, from.stamp.size));
-        match save(&target.path, old.as_ref(), chunks, guard, &on_step) {
+        // Later saves replace the file, so that its owner must be able to write it.
+        let mode = from.attributes.mode() & 0o777 | 0o600;
+        match save_with_mode(&target.path, old.as_ref(), chunks, guard, &on_step, mode) {
             Ok(SaveOutcome::Written(written)) => {
-                let copied = survey(&target.path)?;
+                drop(from);
+                let copied = survey_like(&target.path, &base)?;
                 let mut notices = written.notices;
                 let (detached, after) = (written.detached, written.revision);
-                notices.extend(report_late_write(&target.path, None, detached, after));
+                notices.extend(report_late_write(&target.path, baselines, detached, after));
                 return Ok((copied, notices));
             }
-            Ok(SaveOutcome::Unchanged { .. }) => return Ok((survey(&target.path)?, Vec::new())),
+            Ok(SaveOutcome::Unchanged { .. }) => {
+                drop(from);
+                let copied = survey_like(&target.path, &base)?;
+                return Ok((copied, Vec::new()));
+            }
             Ok(SaveOutcome::ChangedOnDisk) | Err(NotebookError::Exists { .. }) => {}
             Err(error) => return Err(error),
         }
     }
     Err(NotebookError::Busy {
         path: to.to_owned(),
+    })
+}
+
+/// Fails if a path is a link to something that is not a notebook. A link in a project of other people may lead to any file
+/// of the user, which a copy would replace.
+fn check_link_target(path: &Path, target: &Target) -> Result<(), NotebookError> {
+    let is_link = target.path != path;
+    let is_notebook =
+        || has_notebook_extension(&target.path) || target.exists && survey(&target.path).is_ok();
+    if !is_link || is_notebook() {
+        return Ok(());
+    }
+    let end = target.path.display();
+    let reason = format!("it is a symbolic link to {end}, which is not a notebook");
+    Err(NotebookError::Io {
+        step: "replace",
+        path: path.to_owned(),
+        source: io::Error::other(reason),
     })
 }
 
@@ -318,7 +350,7 @@ fn try_record(
 ) -> Result<Option<RecordReport>, NotebookError> {
     let merged = theirs.is_some() || current.revision() != request.expected;
     let now = theirs.as_ref().unwrap_or(&current);
-    let (cell_indexes, conflicts) = locate_cells(request.base, request.updates, now);
+    let (cell_indexes, conflicts) = locate_cells(&*request.base.texts, request.updates, now);
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
     let old = ReplacedFile {
         stamp: current.stamp,
@@ -342,7 +374,7 @@ fn try_record(
         return Ok(None);
     };
     let changed = written.lock.is_some();
-    let survey = survey(path)?;
+    let survey = survey_like(path, request.base)?;
     request.detached.push(written.detached);
     if survey.revision() != written.revision {
         // Another program replaced the file after the save: write into the new one.

@@ -48,7 +48,7 @@ pub fn restore(
         metadata,
         revision,
         lock: _lock,
-    } = lock_and_load(path, request.revision, "the whole file would be replaced")?;
+    } = lock_and_load(path, request, "the whole file would be replaced")?;
     let path = path.as_path();
     let Some(history) = request.baselines.map(crate::Baselines::history) else {
         return Ok(RestoreOutcome::Refused(NoStep::Nothing, revision));

@@ -114,6 +114,9 @@ pub fn check_replaceable(path: &Path) -> Result<(), NotebookError> {
         .map_err(failed("write a temporary file in the directory", dir))
 }
 
+/// The mode of a new file before the umask is applied.
+const NEW_FILE_MODE: u32 = 0o666;
+
 /// Writes the content that `chunks` passes on to `target`, replacing `old` or creating a new file.
 pub(crate) fn save(
     target: &Path,
@@ -121,6 +124,18 @@ pub(crate) fn save(
     chunks: &mut dyn FnMut(ChunkWriter<'_>) -> io::Result<()>,
     guard: GuardRequest<'_>,
     on_step: StepHook<'_>,
+) -> Result<SaveOutcome, NotebookError> {
+    save_with_mode(target, old, chunks, guard, on_step, NEW_FILE_MODE)
+}
+
+/// As [`save`]. A new file has at most the permissions of `mode`.
+pub(crate) fn save_with_mode(
+    target: &Path,
+    old: Option<&ReplacedFile<'_>>,
+    chunks: &mut dyn FnMut(ChunkWriter<'_>) -> io::Result<()>,
+    guard: GuardRequest<'_>,
+    on_step: StepHook<'_>,
+    mode: u32,
 ) -> Result<SaveOutcome, NotebookError> {
     let dir = os::parent_dir(target);
     let failed = |step: &'static str, path: &Path| {
@@ -147,7 +162,7 @@ pub(crate) fn save(
     on_step(SaveStep::Attributes).map_err(in_dir())?;
     match old {
         Some(old) => os::copy_attributes(&temp.file, old.metadata),
-        None => os::set_default_mode(&temp.file),
+        None => os::set_default_mode(&temp.file, mode),
     }
     .map_err(in_dir())?;
     on_step(SaveStep::Sync).map_err(in_dir())?;

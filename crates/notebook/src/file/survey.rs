@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::load::{load_with_stamp, read_when_stable};
 use super::os::FileStamp;
 use crate::cell::{CellKind, CellSpans};
+use crate::cell_texts::CellTexts;
 use crate::document::Cells;
 use crate::error::NotebookError;
 use crate::json::style::Style;
@@ -23,9 +25,11 @@ use crate::span::Span;
 pub struct Survey {
     revision: Revision,
     pub(super) spans: DocumentSpans,
-    metadata: Vec<u8>,
-    /// Sources, ids and metadata of the cells. One allocation: a notebook may have a million cells.
-    text: String,
+    metadata: Arc<[u8]>,
+    /// Shared, because a notebook may have a million cells.
+    texts: Arc<CellTexts>,
+    /// The metadata of the cells, one after the other.
+    cell_metadata: String,
     pub(super) cells: Vec<SurveyedCell>,
     style: Style,
     pub(super) stamp: FileStamp,
@@ -34,21 +38,40 @@ pub struct Survey {
     pub(super) file: File,
 }
 
+/// The part of a notebook with which later changes of other programs are found. It needs less memory than a survey, and
+/// does not keep the file open.
+#[derive(Clone, Debug)]
+pub struct RecordBase {
+    pub(super) texts: Arc<CellTexts>,
+    pub(super) metadata: Arc<[u8]>,
+}
+
+impl RecordBase {
+    /// Uses `texts` if they are the same, to store them only once.
+    #[must_use]
+    pub fn sharing(mut self, texts: &Arc<CellTexts>) -> Self {
+        if *self.texts == **texts {
+            self.texts = Arc::clone(texts);
+        }
+        self
+    }
+
+    /// The notebook's `metadata` as JSON; empty if it has none.
+    pub fn metadata(&self) -> &[u8] {
+        &self.metadata
+    }
+}
+
 /// No execution count, or one that no kernel reaches.
 const NO_COUNT: u32 = u32::MAX;
 
-/// One cell, and the spans of its members.
+/// Numbers of one cell, and the spans of its members.
 #[derive(Debug)]
 pub(super) struct SurveyedCell {
-    kind: CellKind,
-    has_id: bool,
     /// [`NO_COUNT`] if there is none.
     execution_count: u32,
-    /// Where the text of the cell is in the text of the survey: id, source, metadata.
-    id_start: u32,
-    source_start: u32,
-    metadata_start: u32,
-    text_end: u32,
+    /// Offset of the end of its metadata in the metadata of all cells.
+    metadata_end: u32,
     pub(super) spans: MemberSpans,
 }
 
@@ -71,7 +94,20 @@ impl MemberSpans {
 
 /// Surveys a notebook without keeping its outputs in memory, whatever their size.
 pub fn survey(path: &Path) -> Result<Survey, NotebookError> {
-    let surveyed = scan_survey(path);
+    survey_with(path, SurveyBuilder::default)
+}
+
+/// Surveys a notebook that probably has the cells of `base`: no list grows, which would need twice the memory.
+pub(super) fn survey_like(path: &Path, base: &RecordBase) -> Result<Survey, NotebookError> {
+    survey_with(path, || SurveyBuilder {
+        texts: CellTexts::with_capacity_of(&base.texts),
+        cells: Vec::with_capacity(base.texts.count()),
+        ..SurveyBuilder::default()
+    })
+}
+
+fn survey_with(path: &Path, builder: impl Fn() -> SurveyBuilder) -> Result<Survey, NotebookError> {
+    let surveyed = read_when_stable(path, |file| scan_open_file(file, builder()));
     if let Err(NotebookError::Format { .. }) = surveyed {
         // Loading waits for writers, and gives the exact position of an error.
         load_with_stamp(path)?;
@@ -79,30 +115,27 @@ pub fn survey(path: &Path) -> Result<Survey, NotebookError> {
     surveyed
 }
 
-fn scan_survey(path: &Path) -> Result<Survey, NotebookError> {
-    read_when_stable(path, scan_open_file)
-}
-
 /// Surveys a file that is open, from its beginning.
 pub(super) fn survey_open_file(file: &File) -> Result<Survey, ScanError> {
     let mut file = file.try_clone()?;
     io::Seek::rewind(&mut file)?;
-    scan_open_file(&mut file)
+    scan_open_file(&mut file, SurveyBuilder::default())
 }
 
-fn scan_open_file(file: &mut File) -> Result<Survey, ScanError> {
+fn scan_open_file(file: &mut File, mut builder: SurveyBuilder) -> Result<Survey, ScanError> {
     let attributes = file.metadata()?;
-    let mut builder = SurveyBuilder::default();
     let expected = usize::try_from(attributes.len()).unwrap_or(usize::MAX);
     let (spans, revision) =
         scan::scan_stream(file, expected, &mut builder, ScanDetail::SourcesAndMetadata)?;
-    builder.text.shrink_to_fit();
+    builder.texts.shrink_to_fit();
+    builder.cell_metadata.shrink_to_fit();
     builder.cells.shrink_to_fit();
     let mut survey = Survey {
         revision,
         spans,
-        metadata: builder.metadata,
-        text: builder.text,
+        metadata: builder.metadata.into(),
+        texts: Arc::new(builder.texts),
+        cell_metadata: builder.cell_metadata,
         cells: builder.cells,
         style: Style::default(),
         stamp: FileStamp::from_metadata(&attributes),
@@ -135,10 +168,26 @@ impl Survey {
         &self.metadata
     }
 
+    /// The part with which later changes of other programs are found.
+    pub fn record_base(&self) -> RecordBase {
+        RecordBase {
+            texts: Arc::clone(&self.texts),
+            metadata: Arc::clone(&self.metadata),
+        }
+    }
+
+    /// Types, ids and sources of the cells.
+    pub fn texts(&self) -> Arc<CellTexts> {
+        Arc::clone(&self.texts)
+    }
+
     /// The `metadata` of cell `index` as JSON; empty if it has none.
     pub fn cell_metadata(&self, index: usize) -> &[u8] {
-        self.text_of(index, |cell| (cell.metadata_start, cell.text_end))
-            .as_bytes()
+        let before = index.checked_sub(1).map(|before| &self.cells[before]);
+        let start = before.map_or(0, |before| before.metadata_end as usize);
+        let end = self.cells[index].metadata_end as usize;
+        let metadata = self.cell_metadata.as_bytes();
+        metadata.get(start..end).unwrap_or_default()
     }
 
     /// The execution count of cell `index`.
@@ -162,13 +211,6 @@ impl Survey {
         &self.style
     }
 
-    fn text_of(&self, index: usize, range: impl Fn(&SurveyedCell) -> (u32, u32)) -> &str {
-        let (start, end) = range(&self.cells[index]);
-        self.text
-            .get(start as usize..end as usize)
-            .unwrap_or_default()
-    }
-
     fn bytes(&self, span: Span) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; span.len()];
         super::os::read_at(&self.file, &mut bytes, span.start() as u64)?;
@@ -178,20 +220,19 @@ impl Survey {
 
 impl Cells for Survey {
     fn count(&self) -> usize {
-        self.cells.len()
+        self.texts.count()
     }
 
     fn kind(&self, index: usize) -> CellKind {
-        self.cells[index].kind
+        self.texts.kind(index)
     }
 
     fn source(&self, index: usize) -> Cow<'_, str> {
-        Cow::Borrowed(self.text_of(index, |cell| (cell.source_start, cell.metadata_start)))
+        self.texts.source(index)
     }
 
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
-        let id = || self.text_of(index, |cell| (cell.id_start, cell.source_start));
-        self.cells[index].has_id.then(|| Cow::Borrowed(id()))
+        self.texts.id(index)
     }
 }
 
@@ -206,7 +247,8 @@ fn detect_style(survey: &Survey, non_ascii: NonAscii) -> io::Result<Style> {
 
 #[derive(Default)]
 struct SurveyBuilder {
-    text: String,
+    texts: CellTexts,
+    cell_metadata: String,
     cells: Vec<SurveyedCell>,
     metadata: Vec<u8>,
     non_ascii: NonAscii,
@@ -219,47 +261,36 @@ struct NonAscii {
     escaped: bool,
 }
 
-impl SurveyBuilder {
-    /// Offset of the end of the text. It is not longer than the file, which has less than 4 GiB.
-    fn text_end(&self) -> u32 {
-        u32::try_from(self.text.len()).unwrap_or(u32::MAX)
-    }
-}
-
 impl Visitor for SurveyBuilder {
     fn begin_cells(&mut self) {
         self.cells.clear();
-        self.text.clear();
+        self.texts.clear();
+        self.cell_metadata.clear();
     }
 
     fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>) {
-        let id_start = self.text_end();
-        if let Some(id) = scanned.id {
-            self.text.push_str(&json_text::decode(id));
-        }
-        let source_start = self.text_end();
+        let id = scanned.id.map(json_text::decode);
+        let source = self.texts.push_with(span.kind, id.as_deref(), |text| {
+            if let Some(value) = scanned.source {
+                source::append_text(value, text);
+            }
+        });
         if let Some(value) = scanned.source {
-            source::append_text(value, &mut self.text);
-            let is_ascii = self.text[source_start as usize..].is_ascii();
             self.non_ascii.literal |= !value.is_ascii();
-            self.non_ascii.escaped |= value.is_ascii() && !is_ascii;
+            self.non_ascii.escaped |= value.is_ascii() && !source.is_ascii();
         }
-        let metadata_start = self.text_end();
-        self.text
+        self.cell_metadata
             .push_str(&String::from_utf8_lossy(scanned.extras.metadata));
+        // The metadata of all cells are not longer than the file, which has less than 4 GiB.
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         self.cells.push(SurveyedCell {
-            kind: span.kind,
-            has_id: scanned.id.is_some(),
             execution_count: NO_COUNT,
-            id_start,
-            source_start,
-            metadata_start,
-            text_end: self.text_end(),
+            metadata_end: offset(self.cell_metadata.len()),
             spans: MemberSpans {
                 outputs: scanned.extras.outputs,
                 execution_count: scanned.extras.execution_count,
                 metadata: scanned.extras.metadata_span,
-                end: u32::try_from(scanned.extras.end).unwrap_or(u32::MAX),
+                end: offset(scanned.extras.end),
             },
         });
     }

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::json::style::Style;
 
+/// Values at a greater depth are on one line. Otherwise the indentation of a deeply nested value is much larger than the value.
+const INDENTED_DEPTH_MAX: usize = 64;
+
 impl Style {
     /// Formats a well-formed value whose line is indented by `indentation`; on one line if
     /// `None`.
@@ -28,11 +31,14 @@ impl Style {
                     }
                 }
                 '}' | ']' => {
+                    // Closed as it was opened.
+                    if depth <= INDENTED_DEPTH_MAX {
+                        self.push_line_break(&mut out, indentation, depth.saturating_sub(1));
+                    }
                     depth = depth.saturating_sub(1);
-                    self.push_line_break(&mut out, indentation, depth);
                     out.push(character);
                 }
-                ',' if indentation.is_some() => {
+                ',' if indentation.is_some() && depth <= INDENTED_DEPTH_MAX => {
                     out.push(',');
                     self.push_line_break(&mut out, indentation, depth);
                 }
@@ -51,7 +57,7 @@ impl Style {
     }
 
     fn push_line_break(&self, out: &mut String, indentation: Option<&str>, depth: usize) {
-        if let Some(indentation) = indentation {
+        if let Some(indentation) = indentation.filter(|_| depth <= INDENTED_DEPTH_MAX) {
             out.push_str(&self.newline);
             out.push_str(indentation);
             for _ in 0..depth {
@@ -119,6 +125,19 @@ mod tests {
             String::from_utf8_lossy(&format_like_jupyter(json.as_bytes())),
             expected
         );
+    }
+
+    #[test]
+    fn deep_values_are_on_one_line() {
+        let json = |depth: usize| format!("{}1, 2{}", "[".repeat(depth), "]".repeat(depth));
+        let indented = format_like_jupyter(json(INDENTED_DEPTH_MAX).as_bytes());
+        let lines = String::from_utf8(indented).unwrap().lines().count();
+        assert_eq!(lines, 2 * INDENTED_DEPTH_MAX + 2);
+        let deep = json(9_900);
+        let formatted = String::from_utf8(format_like_jupyter(deep.as_bytes())).unwrap();
+        assert!(formatted.len() < deep.len() + 10_000, "{}", formatted.len());
+        let compact: String = formatted.split_ascii_whitespace().collect();
+        assert_eq!(compact, deep.replace(' ', ""));
     }
 
     #[test]

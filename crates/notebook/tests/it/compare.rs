@@ -342,6 +342,24 @@ fn strip_finds_outputs_in_unusual_places() {
                 cell(r#""outputs": []"#)
             ),
         ),
+        (
+            r#"{"cells": [{"cell_type": "code", "output": "secret"}], "nbformat": 1}"#.to_owned(),
+            r#"{"cells": [{"cell_type": "code", "output": null}], "nbformat": 1}"#.to_owned(),
+        ),
+        (
+            r#"{"metadata": {"widgets": "secret", "a": 1, "widgets": 2}, "cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}"#.to_owned(),
+            r#"{"metadata": {"a": 1}, "cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}"#.to_owned(),
+        ),
+        (
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""metadata": {"ExecuteTime": "secret"}, "outputs": [], "metadata": {}"#)
+            ),
+            format!(
+                r#"{{"cells": [{}], {format_4}}}"#,
+                cell(r#""metadata": {}, "outputs": [], "metadata": {}"#)
+            ),
+        ),
     ] {
         let found = strip_file(secret.as_bytes()).unwrap();
         assert_eq!(lossy(&found), stripped);
@@ -356,6 +374,9 @@ fn strip_finds_outputs_in_unusual_places() {
         "{}",
         r#"{"cells": [], "nbformat": 5}"#,
         r#"{"cells": [1], "nbformat": 4}"#,
+        r#"{"worksheets": {"cells": [{"outputs": [1]}]}, "nbformat": 3}"#,
+        r#"{"worksheets": [[{"outputs": [1]}]], "nbformat": 3}"#,
+        r#"{"worksheets": [{"cells": {"a": {"outputs": [1]}}}], "nbformat": 3}"#,
     ] {
         strip_file(text.as_bytes()).unwrap_err();
     }

@@ -63,7 +63,7 @@ const WRITERS: [Writer; 4] = [
         }];
         let recorded = file::record(RecordRequest {
             path,
-            base: &base,
+            base: &base.record_base(),
             updates: &updates,
             metadata: &[],
             expected: base.revision(),
@@ -77,7 +77,7 @@ const WRITERS: [Writer; 4] = [
     |path, guard| {
         let source = path.with_file_name("source.ipynb");
         fs::write(&source, NOTEBOOK.replace("old", "copied")).unwrap();
-        let copied = file::copy(&file::survey(&source)?, path, guard);
+        let copied = file::copy(file::survey(&source)?, path, guard, None);
         fs::remove_file(source).unwrap();
         copied.map(|(_, notices)| notices)
     },

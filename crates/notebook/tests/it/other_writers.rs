@@ -222,6 +222,40 @@ fn text_in_the_replaced_file_that_cannot_be_merged_is_reported_and_restored_by_u
 }
 
 /// A program truncates the file and completes it, again and again, while the file is read.
+/// Every user who may read a file can lock it.
+#[test]
+fn a_lock_of_another_program_on_the_notebook_does_not_keep_it_from_being_written() {
+    let fixture = Fixture::new();
+    let held = fs::File::open(&fixture.path).unwrap();
+    held.lock().unwrap();
+    fixture.change(&|_| Ok(())).unwrap();
+    assert_eq!(sources(&fixture.content()), ["new", "0"]);
+    let shared = fs::File::open(&fixture.path).unwrap();
+    shared.lock_shared().unwrap();
+    let request = ChangeRequest {
+        baselines: Some(&fixture.baselines),
+        ..ChangeRequest::default()
+    };
+    file::change(&fixture.path, request, &|cells| edit("newer").draft(cells)).unwrap();
+    assert_eq!(sources(&fixture.content()), ["newer", "0"]);
+    fixture.assert_no_temporary_file();
+}
+
+/// The directory of the cache cannot be written.
+#[test]
+fn a_change_that_cannot_be_undone_is_reported() {
+    let fixture = Fixture::new();
+    let cache = fixture.dir.path().join("cache");
+    fs::write(&cache, "").unwrap();
+    let changed = fixture.change(&|_| Ok(())).unwrap();
+    assert!(
+        matches!(&changed.notices[..], [Notice::UndoNotStored { .. }]),
+        "{:?}",
+        changed.notices
+    );
+    assert_eq!(sources(&fixture.content()), ["new", "0"]);
+}
+
 #[test]
 fn truncated_file_is_read_again() {
     /// The program is not faster than a person's fastest editor.
@@ -399,7 +433,7 @@ fn runs_keep_the_edits_of_other_programs_under_load() {
         };
         let recorded = file::record(RecordRequest {
             path: &fixture.path,
-            base: &base,
+            base: &base.record_base(),
             updates: &[update],
             metadata: &[],
             expected: base.revision(),

@@ -88,7 +88,7 @@ fn record_with(
 ) -> Result<RecordReport, NotebookError> {
     file::record(RecordRequest {
         path,
-        base,
+        base: &base.record_base(),
         updates: &updates,
         metadata,
         expected: base.revision(),
@@ -416,6 +416,50 @@ fn unreadable_segment_leaves_notebook_unchanged() {
 }
 
 #[test]
+fn a_copy_is_not_readable_for_more_users_and_replaces_no_other_file_through_a_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let source = NotebookFixture::with(OLD_COPY);
+    let copy = |name: &str| {
+        let to = source.dir.path().join(name);
+        file::copy(source.survey(), &to, GuardRequest::default(), None)
+    };
+    let mode = |name: &str| {
+        let path = source.dir.path().join(name);
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    for (number, original, copied) in [(1, 0o600, 0o600), (2, 0o440, 0o640), (3, 0o666, 0o644)] {
+        fs::set_permissions(&source.path, fs::Permissions::from_mode(original)).unwrap();
+        let name = format!("{number}.ipynb");
+        copy(&name).unwrap();
+        assert_eq!(mode(&name) | 0o044, copied | 0o044, "{original:o}");
+        assert_eq!(mode(&name) & 0o077 & !original, 0, "{original:o}");
+    }
+    let dir = source.dir.path();
+    fs::write(dir.join("profile"), "text").unwrap();
+    fs::write(dir.join("notebook"), OLD_COPY.replace('3', "4")).unwrap();
+    for (target, is_copied) in [
+        ("profile", false),
+        ("missing", false),
+        ("notebook", true),
+        ("1.ipynb", true),
+        ("new.ipynb", true),
+    ] {
+        symlink(target, dir.join("link.ipynb")).unwrap();
+        let copied = copy("link.ipynb");
+        assert_eq!(copied.is_ok(), is_copied, "{target}: {copied:?}");
+        assert!(
+            fs::symlink_metadata(dir.join("link.ipynb"))
+                .unwrap()
+                .is_symlink()
+        );
+        fs::remove_file(dir.join("link.ipynb")).unwrap();
+    }
+    assert_eq!(fs::read_to_string(dir.join("profile")).unwrap(), "text");
+    assert!(!dir.join("missing").exists());
+    assert!(dir.join("new.ipynb").exists());
+}
+
+#[test]
 fn copy_is_identical_and_replaces_target() {
     let source = NotebookFixture::with(OLD_COPY);
     for old in [None, Some(""), Some("no notebook"), Some(OLD_COPY)] {
@@ -424,17 +468,25 @@ fn copy_is_identical_and_replaces_target() {
         if let Some(old) = old {
             fs::write(&to, old).unwrap();
         }
-        let (copied, _) = file::copy(&source.survey(), &to, GuardRequest::default()).unwrap();
+        let (copied, _) = file::copy(source.survey(), &to, GuardRequest::default(), None).unwrap();
         assert_eq!(fs::read_to_string(&to).unwrap(), OLD_COPY);
         assert_eq!(copied.revision(), source.survey().revision());
         assert_eq!(fixture.names(), ["a.ipynb", "to.ipynb"]);
     }
     // Onto the same file.
-    file::copy(&source.survey(), &source.path, GuardRequest::default()).unwrap();
+    file::copy(source.survey(), &source.path, GuardRequest::default(), None).unwrap();
     assert_eq!(lossy(&source.content()), OLD_COPY);
     let nowhere = source.dir.path().join("no/such/directory.ipynb");
-    assert!(file::copy(&source.survey(), &nowhere, GuardRequest::default()).is_err());
-    assert!(file::copy(&source.survey(), source.dir.path(), GuardRequest::default()).is_err());
+    assert!(file::copy(source.survey(), &nowhere, GuardRequest::default(), None).is_err());
+    assert!(
+        file::copy(
+            source.survey(),
+            source.dir.path(),
+            GuardRequest::default(),
+            None
+        )
+        .is_err()
+    );
     assert_eq!(source.names(), ["a.ipynb"]);
 }
 

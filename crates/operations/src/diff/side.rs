@@ -63,10 +63,7 @@ impl DiffSide {
     }
 
     /// Reads the notebook.
-    pub(super) fn load(
-        &self,
-        git_dir: Option<&Directory>,
-    ) -> Result<(Notebook, Vec<Notice>), Failure> {
+    pub(super) fn load(&self, git: &Git) -> Result<(Notebook, Vec<Notice>), Failure> {
         let (bytes, path) = match self {
             Self::File(path) => {
                 let loaded = file::load_any_format(path.open_path(), None);
@@ -77,17 +74,15 @@ impl DiffSide {
             Self::Name(name) => {
                 let path = Path::new(name);
                 let in_git = name.to_str().filter(|name| name.contains(':'));
-                // A caller that names the directory of git opens files itself.
-                let is_blob = || git_dir.is_some() || path.symlink_metadata().is_err();
+                // A caller that confines git opens files itself.
+                let is_blob = || git.is_confined() || path.symlink_metadata().is_err();
                 let Some(name) = in_git.filter(|_| is_blob()) else {
                     return Ok(only_format_notices(file::load_any_format(path, None)?));
                 };
-                let git = git_dir.cloned();
-                let git = git.map_or_else(Git::in_current_dir, Git::in_dir);
                 (git.read_blob(name)?, path.to_owned())
             }
             Self::Revision { revision, path } => {
-                let bytes = read_revision(revision, path)?;
+                let bytes = read_revision(git, revision, path)?;
                 (bytes, PathBuf::from(self.to_string()))
             }
         };
@@ -97,7 +92,11 @@ impl DiffSide {
     }
 
     /// The filter that removes outputs when git stores the file `new`, if this side is a revision of it.
-    pub(super) fn clean_filter(&self, new: &Self) -> Result<Option<&'static str>, Failure> {
+    pub(super) fn clean_filter(
+        &self,
+        new: &Self,
+        git: &Git,
+    ) -> Result<Option<&'static str>, Failure> {
         let new = match new {
             Self::Name(name) => Path::new(name),
             Self::File(file) => file.display_path(),
@@ -108,7 +107,7 @@ impl DiffSide {
             _ => return Ok(None),
         };
         let (dir, name) = split_path(old);
-        let found = Git::in_dir(dir).check_attr(&["filter"], &name)?;
+        let found = git.at(dir).check_attr(&["filter"], &name)?;
         let filter = found.unwrap_or_default();
         let filter = filter.rsplit_once(": ").map_or("", |(_, filter)| filter);
         Ok(CLEAN_FILTERS.into_iter().find(|name| *name == filter))
@@ -161,9 +160,9 @@ fn split_path(file: &FilePath) -> (Directory, String) {
 }
 
 /// The content of a file in a revision.
-fn read_revision(revision: &str, path: &FilePath) -> Result<Vec<u8>, Failure> {
+fn read_revision(git: &Git, revision: &str, path: &FilePath) -> Result<Vec<u8>, Failure> {
     let (dir, name) = split_path(path);
-    let git = Git::in_dir(dir);
+    let git = git.at(dir);
     let shown = path.display_path().display();
     let failure = |message: String, cause: Option<&str>| {
         let mut failure = Failure::new(Kind::BadFile, message);

@@ -26,7 +26,7 @@ pub(super) fn check(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let explicit = kernels::named_interpreter(named, settings).python;
-    let interpreter = python::resolve(&kernels::interpreter_search(explicit, cwd)).ok();
+    let interpreter = python::resolve(&kernels::interpreter_search(engine, explicit, cwd)).ok();
     let env = kernels::kernel_env(engine, settings, interpreter.as_ref());
     let paths = jupyter::jupyter_paths(interpreter.as_ref(), &env);
     let program = interpreter.as_ref().map(|found| found.program.as_path());

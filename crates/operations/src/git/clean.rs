@@ -5,7 +5,9 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_engine::ipykernel::shell_quoted;
-use cellwright_notebook::{FormatError, strip_file};
+use cellwright_notebook::{FormatError, Scope, strip_file};
+
+use super::textconv::{TextconvRequest, TextconvResult, textconv};
 
 /// The first line of a file that git-lfs stores in the place of a large one.
 const LFS_VERSION: &[u8] = b"version https://git-lfs.github.com/spec/v1\n";
@@ -15,7 +17,7 @@ const LFS_POINTER_LIMIT: usize = 1024;
 
 /// Removes outputs and execution counts; all other bytes stay. `path` names the file in the failure.
 ///
-/// An empty file and a pointer of git-lfs have no outputs and stay unchanged. Everything else that is not a notebook is an error,
+/// An empty file, a pointer of git-lfs and the text that `git blame` passes have no outputs to remove and stay unchanged. Everything else that is not a notebook is an error,
 /// so that git does not store outputs that were not found.
 pub fn clean(bytes: Vec<u8>, path: Option<&Path>) -> Result<Vec<u8>, Failure> {
     if bytes.trim_ascii().is_empty() || is_lfs_pointer(&bytes) {
@@ -25,15 +27,43 @@ pub fn clean(bytes: Vec<u8>, path: Option<&Path>) -> Result<Vec<u8>, Failure> {
         Ok(Cow::Owned(stripped)) => Some(stripped),
         // The notebook has no outputs.
         Ok(Cow::Borrowed(_)) => None,
+        Err(_) if path.is_some_and(|path| is_text_of(path, &bytes)) => None,
         Err(error) => return Err(not_cleaned(&bytes, &error, path)),
     };
     Ok(stripped.unwrap_or(bytes))
 }
 
+/// Whether a file is a pointer of git-lfs and nothing else: lines with the hashes and the size of a file.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
-    let is_small = bytes.len() < LFS_POINTER_LIMIT;
-    let rest = bytes.strip_prefix(LFS_VERSION);
-    is_small && rest.is_some_and(|rest| rest.windows(11).any(|text| text == b"oid sha256:"))
+    let rest = (bytes.len() < LFS_POINTER_LIMIT)
+        .then(|| bytes.strip_prefix(LFS_VERSION))
+        .flatten();
+    let Some(lines) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {
+        return false;
+    };
+    let is_hash = |value: &str| {
+        let digits = value.strip_prefix("sha256:").unwrap_or_default();
+        digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_size =
+        |value: &str| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_valid = |line: &str| match line.split_once(' ') {
+        Some(("oid", value)) => is_hash(value),
+        Some(("size", value)) => is_size(value),
+        Some((key, value)) => key.starts_with("ext-") && is_hash(value),
+        None => false,
+    };
+    lines.lines().all(is_valid) && lines.lines().any(|line| line.starts_with("oid "))
+}
+
+/// Whether `bytes` are the text that `git textconv` prints for the notebook in the working tree. `git blame` passes this text
+/// to the filter, and compares the result with the texts of commits.
+fn is_text_of(path: &Path, bytes: &[u8]) -> bool {
+    [Scope::All, Scope::Sources].into_iter().any(|scope| {
+        let path = path.to_owned();
+        let text = textconv(&TextconvRequest { path, scope });
+        matches!(text, Ok(TextconvResult::Text(text)) if text.as_bytes() == bytes)
+    })
 }
 
 fn not_cleaned(bytes: &[u8], error: &FormatError, path: Option<&Path>) -> Failure {
@@ -80,7 +110,10 @@ mod tests {
 
     #[test]
     fn files_without_outputs_stay() {
-        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        let hash = "4d7a".repeat(16);
+        let pointer = &format!(
+            "version https://git-lfs.github.com/spec/v1\next-0-a sha256:{hash}\noid sha256:{hash}\nsize 12345\n"
+        );
         let notebook = r#"{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"#;
         for text in ["", " \n", pointer, notebook] {
             assert_eq!(clean(text.into(), None).unwrap(), text.as_bytes());
@@ -101,6 +134,16 @@ mod tests {
             r#"{"cells": ["#,
             &deep,
             "version https://git-lfs.github.com/spec/v1\n",
+            &format!(
+                "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 1\n{{\"outputs\": [1]}}\n",
+                "4d7a".repeat(16)
+            ),
+            r#"{"worksheets": {"cells": [{"outputs": [1]}]}, "nbformat": 3, "nbformat_minor": 0}"#,
+            r#"{"worksheets": [[{"outputs": [1]}]], "nbformat": 3, "nbformat_minor": 0}"#,
+            r#"{"worksheets": [{"cells": {"a": {"outputs": [1]}}}], "nbformat": 3, "nbformat_minor": 0}"#,
+            r#"{"cells": [], "worksheets": {"cells": [{"outputs": [1]}]}, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"#,
+            r#"{"cells": {"a": {"output": 1}}, "nbformat": 1}"#,
+            r#"{"worksheets": [{"cells": [[{"outputs": [1]}]]}], "nbformat": 2}"#,
         ] {
             let failure = failure(text);
             assert!(

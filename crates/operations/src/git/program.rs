@@ -1,4 +1,4 @@
-//! Runs the `git` program.
+//! Runs the `git` program. Every call is built here, so that none of them runs a program that a repository names.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,30 +10,77 @@ use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_engine::env;
 use cellwright_stdext::Directory;
 
+use super::confinement::Confinement;
+
 /// Runs git in a directory.
 #[derive(Clone, Debug)]
 pub struct Git {
     dir: Directory,
+    /// The directories that it may read; `None`: all.
+    confinement: Option<Confinement>,
 }
+
+/// Settings of every call. A repository may come from other people, and its configuration names programs: those that git starts to
+/// find changed files or to fetch missing objects, hooks, pagers and helpers. Reading a notebook needs none of them.
+const SETTINGS: [&str; 5] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "credential.helper=",
+];
+
+/// Settings of a confined call: git takes no directory for a repository just because it looks like one.
+const CONFINED_SETTINGS: [&str; 1] = ["safe.bareRepository=explicit"];
+
+/// Environment of every call. No object is fetched, by any protocol, and nothing is asked.
+const VARIABLES: [(&str, &str); 4] = [
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+];
 
 impl Git {
     /// Git in the current directory.
     pub fn in_current_dir() -> Self {
-        Self { dir: ".".into() }
+        Self::in_dir(".")
     }
 
     /// Git in a directory.
     pub fn in_dir(dir: impl Into<Directory>) -> Self {
-        Self { dir: dir.into() }
+        Self {
+            dir: dir.into(),
+            confinement: None,
+        }
+    }
+
+    /// The same, in these directories only. Variables that name another repository do not apply.
+    #[must_use]
+    pub fn confined(self, confinement: Confinement) -> Self {
+        let confinement = Some(confinement);
+        Self {
+            confinement,
+            ..self
+        }
+    }
+
+    /// The same in another directory.
+    pub(crate) fn at(&self, dir: Directory) -> Self {
+        let confinement = self.confinement.clone();
+        Self { dir, confinement }
+    }
+
+    /// Whether it may only read some directories.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.confinement.is_some()
     }
 
     /// Git in the root of the repository of the current directory.
     pub fn in_repository() -> Result<Self, Failure> {
         let root = Self::in_current_dir().try_run(["rev-parse", "--show-toplevel"])?;
         match root {
-            Ok(root) => Ok(Self {
-                dir: root.as_str().into(),
-            }),
+            Ok(root) => Ok(Self::in_dir(root.as_str())),
             Err(stderr) => {
                 let message =
                     "The current directory is not in a git repository with a working tree";
@@ -161,7 +208,23 @@ impl Git {
     ) -> Result<Output, Failure> {
         let mut command = Command::new("git");
         // The environment block of a server has lost most values.
-        command.env_clear().envs(env::all());
+        let variables = env::all();
+        let is_own = |name: &OsStr| name.as_encoded_bytes().starts_with(b"GIT_");
+        command.env_clear();
+        command.envs(variables.into_iter().filter(|(name, _)| {
+            // They can name another repository, its objects and programs.
+            self.confinement.is_none() || !is_own(name)
+        }));
+        command.envs(VARIABLES);
+        let mut settings = SETTINGS.to_vec();
+        if let Some(confinement) = &self.confinement {
+            let dir = self.dir.current_path();
+            confinement.check(dir.as_deref().unwrap_or(self.dir.path()))?;
+            settings.extend(CONFINED_SETTINGS);
+        }
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
         if self.dir.is_held() {
             // The descriptor is closed when git starts.
             command.current_dir(self.dir.open_path());

@@ -1,7 +1,6 @@
 //! [`RunPlan`]: the edits to make and the cells to run.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
@@ -11,7 +10,7 @@ use cellwright_execution::parameters::{
 };
 use cellwright_execution::{
     CellFreshness, CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview,
-    PlannedCell, PreviewError, describe_cells, preview as preview_notebook,
+    PlannedCells, PreviewError, describe_cells, preview as preview_notebook,
 };
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{CellKind, Cells};
@@ -25,7 +24,7 @@ pub(super) struct RunPlan {
     pub(super) revision: String,
     pub(super) listing: Listing,
     pub(super) edits: Vec<Edit>,
-    pub(super) cells: Arc<[PlannedCell]>,
+    pub(super) cells: PlannedCells,
     /// Indexes of the earlier cells that have not run on the kernel.
     pub(super) missing_cells: Vec<usize>,
     pub(super) notices: Vec<UserNotice>,
@@ -94,7 +93,7 @@ impl RunPlan {
         } = previewed;
         Ok(Self {
             revision: request.revision.clone().unwrap_or(revision),
-            cells: PlannedCell::runnable(&listing, selected),
+            cells: PlannedCells::runnable(&listing, selected),
             missing_cells,
             listing,
             edits,
@@ -307,10 +306,10 @@ fn inject_parameters(
 
 /// The cells with the properties that decide where parameters are.
 pub(crate) fn tagged_cells(listing: &Listing) -> Vec<TaggedCell> {
-    let cell = |(index, cell): (usize, &cellwright_execution::ListedCell)| TaggedCell {
+    let cell = |index: usize| TaggedCell {
         index,
-        is_code: cell.kind == CellKind::Code,
-        tags: cell.tags.clone(),
+        is_code: listing.kind(index) == CellKind::Code,
+        tags: listing.cell_tags(index).to_vec(),
     };
-    listing.cells().iter().enumerate().map(cell).collect()
+    (0..listing.count()).map(cell).collect()
 }

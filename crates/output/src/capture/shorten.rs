@@ -2,14 +2,24 @@
 
 use crate::event::Traceback;
 
-/// Shortens each part of a traceback to `limit` bytes. Keeps the first frames, and more of the last ones.
-pub(super) fn shorten_traceback(mut traceback: Traceback, limit: usize) -> Traceback {
-    shorten_text(&mut traceback.name, limit);
-    shorten_text(&mut traceback.value, limit);
-    let lines = &mut traceback.lines;
+impl Traceback {
+    /// Largest size of each part of an exception that a kernel may send, in bytes. The message of an exception can be data.
+    pub const SIZE_MAX: usize = 1024 * 1024;
+
+    /// Shortens each part to `limit` bytes. Keeps the first frames, and more of the last ones.
+    #[must_use]
+    pub fn shortened(mut self, limit: usize) -> Self {
+        shorten_text(&mut self.name, limit);
+        shorten_text(&mut self.value, limit);
+        shorten_lines(&mut self.lines, limit);
+        self
+    }
+}
+
+fn shorten_lines(lines: &mut Vec<String>, limit: usize) {
     let memory_size = |line: &String| line.len() + size_of::<String>();
     if lines.iter().map(memory_size).sum::<usize>() <= limit {
-        return traceback;
+        return;
     }
     for line in lines.iter_mut() {
         shorten_text(line, limit / 8);
@@ -32,7 +42,6 @@ pub(super) fn shorten_traceback(mut traceback: Traceback, limit: usize) -> Trace
         lines.splice(head..lines.len() - tail, [note]);
         lines.shrink_to_fit();
     }
-    traceback
 }
 
 /// Shortens a text to `limit` bytes, with an ellipsis.

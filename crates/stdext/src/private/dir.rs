@@ -1,8 +1,8 @@
 //! [`PrivateDir`]: a directory that only this user can access; [`safe_dir`]: one in which other users replace nothing.
 
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, FileType, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
@@ -224,12 +224,22 @@ fn check_is_dir(path: &Path, meta: &Metadata) -> Result<(), PrivateDirError> {
     }
     Err(PrivateDirError::NotADirectory {
         path: path.to_owned(),
-        what: if meta.is_symlink() {
-            "a symbolic link"
-        } else {
-            "a file"
-        },
+        what: describe_type(meta.file_type()),
     })
+}
+
+fn describe_type(found: FileType) -> &'static str {
+    if found.is_symlink() {
+        "a symbolic link"
+    } else if found.is_fifo() {
+        "a pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else if found.is_file() {
+        "a file"
+    } else {
+        "a device"
+    }
 }
 
 #[cfg(test)]
@@ -280,6 +290,11 @@ mod tests {
         for path in ["file", "file/below"] {
             assert!(PrivateDir::create(&base.join(path)).is_err(), "{path}");
         }
+        let pipe = base.join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let error = PrivateDir::create(&pipe).unwrap_err().to_string();
+        assert!(error.ends_with("is not a directory but a pipe"), "{error}");
         let dangling = base.join("dangling");
         std::os::unix::fs::symlink(base.join("none"), &dangling).unwrap();
         assert!(PrivateDir::create(&dangling.join("dir")).is_err());

@@ -1,7 +1,7 @@
 //! Opens, reads and replaces files of this user.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,16 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::owner::effective_user;
+use crate::regular_file;
 
 /// Opens a regular file of this user. A new file has access for this user alone. The call neither follows a link nor waits for
 /// the other end of a pipe.
 pub fn open_file(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    Ok(open_with_size(options, path)?.0)
+}
+
+/// Like [`open_file`]; also returns the size of the file in bytes.
+fn open_with_size(options: &OpenOptions, path: &Path) -> io::Result<(File, u64)> {
     let mut options = options.clone();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     options.custom_flags(flags.bits().cast_signed()).mode(0o600);
@@ -26,7 +32,7 @@ pub fn open_file(options: &OpenOptions, path: &Path) -> io::Result<File> {
         let reason = format!("it belongs to user {}", meta.uid());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
-    Ok(file)
+    Ok((file, meta.len()))
 }
 
 /// Names the file types that the system's errors describe in other words.
@@ -40,9 +46,8 @@ fn describe(error: io::Error) -> io::Error {
 
 /// Reads a regular file of this user, up to `limit` bytes. A longer file is an error.
 pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open_file(OpenOptions::new().read(true), path)?;
-    let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let (file, size) = open_with_size(OpenOptions::new().read(true), path)?;
+    let bytes = regular_file::read_up_to(file, size, limit.saturating_add(1))?;
     if bytes.len() as u64 > limit {
         return Err(io::ErrorKind::FileTooLarge.into());
     }

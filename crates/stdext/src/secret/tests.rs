@@ -171,6 +171,12 @@ fn values_with_credentials_are_secrets_whatever_their_name() {
         ),
         ("ANY", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sgnTR3"),
         ("OTHER", "ghp_0123456789abcdefghij"),
+        ("MAPS", "AIzaSyA0123456789abcdefghijklmnopqrstuv"),
+        ("HDR", "Authorization: Bearer abc"),
+        ("HDR", "Authorization: token abc"),
+        ("HDR", "X-Api-Key: abc"),
+        ("NETRC", "machine a.test login me password pw"),
+        ("NETRC", "machine a.test\n  login me\n  password pw\n"),
     ];
     for (name, value) in secrets {
         assert!(is_secret_variable(name, value), "{name}={value}");
@@ -186,6 +192,9 @@ fn values_with_credentials_are_secrets_whatever_their_name() {
         ("LS_COLORS", "rs=0:di=01;34:ln=01;36"),
         ("DSN", "warehouse"),
         ("DOCS", "https://a.test/?page=2&keyboard=us"),
+        ("NOTE", "the password of this machine; token: none"),
+        ("VOLUME", "host:/data/a@b:/mnt"),
+        ("BACKUP", "me@host:/data"),
     ];
     for (name, value) in ordinary {
         assert!(!is_secret_variable(name, value), "{name}={value}");
@@ -225,6 +234,22 @@ fn only_credentials_are_replaced() {
             r#"{"CELLWRIGHT_BRIDGE_TOKEN":"***"#,
         ),
         ("ä://ö:ü@ß é", "ä://***@ß é"),
+        (
+            "/tmp/https:/me:pw@a.test: there is no such file",
+            "/tmp/https:/***@a.test: there is no such file",
+        ),
+        (
+            "\u{1b}[33mhttps://t@h\u{1b}[0m",
+            "\u{1b}[33mhttps://***@h\u{1b}[0m",
+        ),
+        (
+            "'Proxy-Authorization: Basic abc'",
+            "'Proxy-Authorization: Basic ***'",
+        ),
+        (
+            "machine h login u password p",
+            "machine h login u password ***",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(redact(text), expected);

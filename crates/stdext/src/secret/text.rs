@@ -31,6 +31,7 @@ const CONNECTION_KEYS: &[&str] = &[
 
 /// Starts of tokens of well-known services. The rest of a token is at least [`TOKEN_LENGTH_MIN`] long.
 const TOKEN_STARTS: &[&str] = &[
+    "AIza",
     "eyJ",
     "ghp_",
     "gho_",
@@ -80,9 +81,9 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 /// The places of credentials, in no order; they may overlap.
 fn find(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    if text.contains("://") {
+    if text.contains(":/") {
         ranges.extend(
-            text.match_indices("://")
+            text.match_indices(":/")
                 .filter_map(|(at, _)| login(text, at)),
         );
     }
@@ -93,20 +94,30 @@ fn find(text: &str) -> Vec<Range<usize>> {
         );
     }
     ranges.extend(tokens(text));
+    ranges.extend(headers(text));
+    ranges.extend(netrc(text));
     ranges.extend(private_key(text));
     ranges
 }
 
-/// The user name and the password of the URL whose `://` is at `at`. A user name alone is a secret only where web services
-/// accept tokens in its place.
+/// The user name and the password of the URL whose `:/` is at `at`. A path with a URL as its end has one slash in place of two.
+/// A user name alone is a secret only where web services accept tokens in its place.
 fn login(text: &str, at: usize) -> Option<Range<usize>> {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
     let scheme = text[..at]
         .rsplit(|c| !is_scheme(c))
         .next()
         .unwrap_or_default();
-    let start = at + "://".len();
-    let rest = &text[start..];
+    let rest = text[at + 1..].trim_start_matches('/');
+    let start = text.len() - rest.len();
+    let is_url = match start - at {
+        2 => !scheme.is_empty(),
+        3 => true,
+        _ => false,
+    };
+    if !is_url {
+        return None;
+    }
     let rest = &rest[..end_of_word(rest)];
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     let end = authority.rfind('@').or_else(|| {
@@ -120,7 +131,8 @@ fn login(text: &str, at: usize) -> Option<Range<usize>> {
         .is_some_and(|(_, password)| !password.is_empty());
     let is_web = ["http", "https", "ws", "wss"]
         .iter()
-        .any(|web| scheme.eq_ignore_ascii_case(web));
+        // In front of it may be a part of a control sequence, such as a colour.
+        .any(|web| scheme.to_ascii_lowercase().ends_with(web));
     (has_password || is_web && end > 0).then(|| start..start + end)
 }
 
@@ -173,6 +185,50 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
         start += text[start..].chars().next().map_or(0, char::len_utf8);
     }
     ranges
+}
+
+/// The values of HTTP headers with credentials, such as `Authorization: …` and `X-Api-Key: …`.
+fn headers(text: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    for (at, _) in text.match_indices(": ") {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let name = text[..at]
+            .rsplit(|c| !is_name(c))
+            .next()
+            .unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        // Single words are also ordinary text: `token: 3`.
+        let is_secret = matches!(lower.as_str(), "authorization" | "cookie")
+            || lower == "proxy-authorization"
+            || name.contains('-') && is_secret_name(name);
+        let value = text[at + 1..].trim_start_matches(' ');
+        let start = text.len() - value.len();
+        let end = value.find(['\n', '\r', '"', '\'']).unwrap_or(value.len());
+        let value = &value[..end];
+        // The first of two words is the scheme: `Bearer`.
+        let scheme = match value.trim_end().split_once(' ') {
+            Some((scheme, _)) if lower.ends_with("authorization") => scheme.len() + 1,
+            _ => 0,
+        };
+        if is_secret && end > scheme {
+            ranges.push(start + scheme..start + end);
+        }
+    }
+    ranges
+}
+
+/// The passwords of lines in the form of `.netrc`: `machine example.org login user password …`.
+fn netrc(text: &str) -> Vec<Range<usize>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if !words.contains(&"password") || !["machine", "login"].iter().all(|key| words.contains(key)) {
+        return Vec::new();
+    }
+    let pairs = words.windows(2).filter(|pair| pair[0] == "password");
+    let range = |password: &str| {
+        let start = password.as_ptr().addr() - text.as_ptr().addr();
+        start..start + password.len()
+    };
+    pairs.map(|pair| range(pair[1])).collect()
 }
 
 /// A private key in the PEM format.

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::working_directory;
+use cellwright_engine::settings::ServerSettings;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{Cells, file, outline};
 use cellwright_operations::kernel_specs::kernel_names;
+use cellwright_stdext::secret::redact;
 use clap::Arg;
 
 use super::{Candidate, Position};
@@ -39,6 +42,7 @@ pub(super) fn candidates(
     match (position.verbs.as_slice(), arg.get_id().as_str()) {
         (_, "session") | (["kernels", _], "name") => Some(sessions()),
         (_, "kernel") => Some(kernels(engine)),
+        (_, "gateway") => Some(servers(engine)),
         (["runs", _], "run" | "id" | "runs") => Some(runs()),
         (["notebook", "type"], "kind" | "kind_flag") | (["notebook", "insert"], "kind") => {
             Some(["code", "markdown", "raw"].map(plain).into())
@@ -107,6 +111,20 @@ fn kernels(engine: &Engine) -> Vec<Candidate> {
     let names = kernel_names(engine).unwrap_or_default();
     let candidate = |(value, description)| Candidate { value, description };
     names.into_iter().map(candidate).collect()
+}
+
+/// The servers of the settings.
+fn servers(engine: &Engine) -> Vec<Candidate> {
+    let settings = working_directory(None)
+        .ok()
+        .and_then(|cwd| engine.settings(&cwd).ok());
+    let settings = settings.unwrap_or_default();
+    let candidate = |server: &ServerSettings| Candidate {
+        value: server.name.clone(),
+        // A URL can contain a token.
+        description: redact(server.text("url").unwrap_or_default()).into_owned(),
+    };
+    settings.servers().iter().map(candidate).collect()
 }
 
 /// The cells of the notebook that the line names: by index, or by id if the word starts with a letter.

@@ -20,7 +20,8 @@ pub(crate) struct StoppedSessions {
     sessions: Vec<String>,
 }
 
-fn sessions() -> Result<Vec<SessionInfo>, Failure> {
+/// The sessions of the host, if one runs.
+pub(super) fn sessions() -> Result<Vec<SessionInfo>, Failure> {
     let host = KernelHost::Shared;
     Ok(host.block_on(host.list_sessions())?.unwrap_or_default())
 }

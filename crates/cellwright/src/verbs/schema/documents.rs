@@ -10,6 +10,7 @@ use cellwright_operations::declared_parameters::ParametersReport;
 use cellwright_operations::diff::DiffReport;
 use cellwright_operations::doctor::DoctorReport;
 use cellwright_operations::figures::FiguresReport;
+use cellwright_operations::gateway::{GatewayReport, StartedGateway, StoppedGateways};
 use cellwright_operations::git::check::SetupCheckReport;
 use cellwright_operations::git::merge::MergeReport;
 use cellwright_operations::git::setup::SetupReport;
@@ -23,6 +24,7 @@ use cellwright_operations::location::LocationReport;
 use cellwright_operations::metadata::{MetadataReport, TagsReport};
 use cellwright_operations::outline::OutlineReport;
 use cellwright_operations::read::TextResult;
+use cellwright_operations::server_kernels::{ServerKernelList, ServerKernelResult};
 use cellwright_operations::trust::TrustReport;
 use cellwright_operations::undo::UndoReport;
 use cellwright_operations::upgrade::UpgradeReport;
@@ -131,6 +133,18 @@ pub(super) const DOCUMENTS: &[Document] = &[
         ],
     },
     Document {
+        name: "gateway start",
+        forms: &[document::<StartedGateway>],
+    },
+    Document {
+        name: "gateway status",
+        forms: &[document::<GatewayReport>],
+    },
+    Document {
+        name: "gateway stop",
+        forms: &[document::<StoppedGateways>],
+    },
+    Document {
         name: "git merge",
         forms: &[document::<MergeReport>],
     },
@@ -180,15 +194,15 @@ pub(super) const DOCUMENTS: &[Document] = &[
     },
     Document {
         name: "kernels interrupt",
-        forms: &[document::<InterruptResult>],
+        forms: &[document::<InterruptResult>, document::<ServerKernelResult>],
     },
     Document {
         name: "kernels list",
-        forms: &[document::<SessionList>],
+        forms: &[document::<SessionList>, document::<ServerKernelList>],
     },
     Document {
         name: "kernels reset",
-        forms: &[document::<ResetResult>],
+        forms: &[document::<ResetResult>, document::<ServerKernelResult>],
     },
     Document {
         name: "kernels specs",
@@ -196,7 +210,11 @@ pub(super) const DOCUMENTS: &[Document] = &[
     },
     Document {
         name: "kernels stop",
-        forms: &[document::<EndResult>, document::<StoppedSessions>],
+        forms: &[
+            document::<EndResult>,
+            document::<StoppedSessions>,
+            document::<ServerKernelResult>,
+        ],
     },
     Document {
         name: "kernels variables",

@@ -182,6 +182,27 @@ fn with_the_clean_filter_another_run_is_no_change_and_the_file_keeps_its_outputs
     assert!(!diff.contains("#>"), "{diff}");
 }
 
+/// `git blame` passes the text of the working tree, not the file, to the filter.
+#[test]
+fn blame_works_with_the_clean_filter() {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    repository.cellwright(&["git", "setup", "--clean"]).exits(0);
+    repository.commit("first");
+    repository.write("a.ipynb", THREE_CELLS.replace("42", "43"));
+    let blame = repository.try_git(&["blame", "a.ipynb"]).exits(0);
+    let is_new = |line: &&str| line.contains("Not Committed Yet");
+    let new: Vec<&str> = blame.stdout.lines().filter(is_new).collect();
+    assert_eq!(new.len(), 1, "{}", blame.stdout);
+    assert!(new[0].contains("answer = 43"), "{}", new[0]);
+    // The text itself is no notebook.
+    let text = repository
+        .cellwright(&["git", "textconv", "a.ipynb"])
+        .exits(0);
+    repository.write("text.ipynb", &text.stdout);
+    let added = repository.try_git(&["add", "text.ipynb"]);
+    assert_ne!(added.code, Some(0), "{}", added.stderr);
+}
+
 #[test]
 fn branches_with_different_outputs_merge_with_the_clean_filter() {
     let run = |source: &str, output: &str| {
@@ -375,8 +396,10 @@ fn git_stores_nothing_that_the_filter_cannot_read() {
     repository.write("my own.ipynb", &conflict);
     repository.git(&["add", "my own.ipynb"]);
     // Files without outputs are stored as they are.
-    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-    for content in ["", "\n", pointer] {
+    let hash = "4d7a".repeat(16);
+    let pointer =
+        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{hash}\nsize 12345\n");
+    for content in ["", "\n", &pointer] {
         repository.write("plain.ipynb", content);
         repository.git(&["add", "plain.ipynb"]);
         assert_eq!(repository.git(&["show", ":plain.ipynb"]), content);

@@ -34,7 +34,7 @@ fn invalid_messages_are_rejected() {
         assert_eq!(connection.read_to_end(), "");
     }
     let mut connection = test_host.connect();
-    connection.send_json(&json!({"hello": {"protocol": 5}}));
+    connection.send_json(&json!({"hello": {"protocol": 6}}));
     connection.receive();
     connection.send_json(&json!({"what": 1}));
     assert_eq!(connection.receive()["error"]["code"], "not_understood");
@@ -56,13 +56,13 @@ fn invalid_messages_are_rejected() {
 fn a_client_of_another_version_can_request_status_and_stop() {
     let test_host = TestHost::new();
     let pid = test_host.start();
-    for protocol in [1, 6] {
+    for protocol in [1, 7] {
         let mut connection = test_host.connect();
         connection.send_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
         let hello = connection.receive()["hello"].take();
         assert_eq!(
             (&hello["protocol"], &hello["pid"]),
-            (&json!(5), &json!(pid))
+            (&json!(6), &json!(pid))
         );
         connection.send_json(&json!({"do": "execute", "code": "1"}));
         assert_eq!(connection.receive()["error"]["code"], "other_protocol");
@@ -117,7 +117,7 @@ fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
 
 #[test]
 fn a_host_of_another_version_is_reported_and_can_be_stopped() {
-    for protocol in [1, 6] {
+    for protocol in [1, 7] {
         let test_host = TestHost::new();
         let fake = start_fake_host(&test_host, protocol);
         let result = test_host.run(&["start"]).exits(2);
@@ -131,7 +131,7 @@ fn a_host_of_another_version_is_reported_and_can_be_stopped() {
         let found = test_host.context.run(&["doctor", "--json"]).stdout;
         assert!(found.contains("\"host-other-protocol\""), "{found}");
         let status = test_host.run(&["status"]).exits(0).stdout;
-        assert!(status.contains("this command uses 5"), "{status}");
+        assert!(status.contains("this command uses 6"), "{status}");
         let stopped = test_host.run(&["stop"]).exits(0).stdout;
         assert!(stopped.contains("ended sessions: 3"), "{stopped}");
         fake.join().unwrap();

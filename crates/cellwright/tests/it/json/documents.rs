@@ -191,6 +191,23 @@ fn documents_about_repositories_conform() {
 }
 
 #[test]
+fn documents_about_the_shared_gateway_conform() {
+    let mut collector = Collector::new();
+    collector.run("gateway status", &["gateway", "status"], 0);
+    collector.run("gateway stop", &["gateway", "stop"], 0);
+    if !cellwright_test_support::Engine::KernelGateway.is_installed() {
+        return collector.validate();
+    }
+    let python = cellwright_test_support::python().unwrap();
+    let python = python.display().to_string();
+    let start = ["gateway", "start", "--python", &python];
+    collector.run("gateway start", &start, 0);
+    collector.run("gateway status", &["gateway", "status"], 0);
+    collector.run("gateway stop", &["gateway", "stop"], 0);
+    collector.validate();
+}
+
+#[test]
 fn documents_about_sessions_conform() {
     let mut collector = Collector::new();
     collector.run("host status", &["host", "status"], 0);

@@ -21,8 +21,16 @@ fn flags_that_contradict_each_other_are_refused() {
         (&["--existing", "x", "--python", "y"], "cannot be used with"),
         (&["--existing", "x", "--reset"], "cannot be used with"),
         (
-            &["--backend", "gateway"],
-            "possible values: runner, jupyter",
+            &["--backend", "zeromq"],
+            "possible values: runner, jupyter, gateway",
+        ),
+        (
+            &["--backend", "runner", "--gateway", "http://127.0.0.1:1/"],
+            "The backend `runner` starts kernels on this machine",
+        ),
+        (
+            &["--python", "python3", "--gateway", "http://127.0.0.1:1/"],
+            "does not start the interpreters of this machine",
         ),
     ] {
         let mut all = vec!["eval", "1"];

@@ -45,6 +45,21 @@ fn a_read_only_file_system_is_reported_before_cells_run() {
 }
 
 #[test]
+fn a_missing_output_directory_is_reported_before_cells_run() {
+    let context = Context::new();
+    context.file("a.ipynb", notebook(&context, 0));
+    let mut command = context.command(&["run", "a.ipynb", "-o", "results/b.ipynb"]);
+    // No interpreter is needed to find out.
+    command.args(["--python", "/no/such/python"]);
+    let output = command.output().unwrap();
+    let result = crate::context::CommandOutput::new(&context, &output).exits(2);
+    for part in ["results", "nothing was written", "`mkdir -p results`"] {
+        assert!(result.stderr.contains(part), "{}", result.stderr);
+    }
+    assert!(!context.path("ran").exists(), "the cell ran");
+}
+
+#[test]
 fn a_full_disk_is_reported_before_cells_run() {
     let context = Context::new();
     let Some(_disk) = context.small_disk("256k") else {

@@ -9,18 +9,33 @@ use serde_json::Value;
 use super::root;
 
 /// The crates in layers: a crate may use only crates of earlier entries, and only those listed.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("cellwright-stdext", &[]),
     ("cellwright-notebook", &[]),
     ("cellwright-output", &["cellwright-stdext"]),
     ("cellwright-jupyter", &["cellwright-stdext"]),
     ("cellwright-jupyter-server", &["cellwright-stdext"]),
     (
+        "cellwright-gateway",
+        &["cellwright-stdext", "cellwright-jupyter"],
+    ),
+    (
         "cellwright-kernel",
         &[
             "cellwright-stdext",
             "cellwright-output",
+            "cellwright-gateway",
             "cellwright-jupyter",
+        ],
+    ),
+    (
+        "cellwright-local-gateway",
+        &[
+            "cellwright-stdext",
+            "cellwright-jupyter",
+            "cellwright-jupyter-server",
+            "cellwright-gateway",
+            "cellwright-kernel",
         ],
     ),
     (
@@ -29,6 +44,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
+            "cellwright-gateway",
             "cellwright-jupyter",
             "cellwright-kernel",
         ],
@@ -49,8 +65,10 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
+            "cellwright-gateway",
             "cellwright-jupyter",
             "cellwright-jupyter-server",
+            "cellwright-local-gateway",
             "cellwright-kernel",
             "cellwright-diagnostics",
             "cellwright-execution",
@@ -73,7 +91,9 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
+            "cellwright-gateway",
             "cellwright-jupyter",
+            "cellwright-local-gateway",
             "cellwright-kernel",
             "cellwright-diagnostics",
             "cellwright-execution",
@@ -125,7 +145,7 @@ const APPLICATION: [&str; 6] = [
 ];
 
 /// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
-const LIBRARY_USERS: [(&str, &[&str]); 28] = [
+const LIBRARY_USERS: [(&str, &[&str]); 32] = [
     // The crates with types that `--json` prints.
     (
         "schemars",
@@ -138,15 +158,33 @@ const LIBRARY_USERS: [(&str, &[&str]); 28] = [
         ],
     ),
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
-    ("futures-util", &["cellwright-mcp"]),
+    ("futures-util", &["cellwright-gateway", "cellwright-mcp"]),
+    ("hyper", &["cellwright-gateway"]),
+    ("tokio-tungstenite", &["cellwright-gateway"]),
+    (
+        "tokio-rustls",
+        &["cellwright-gateway", "cellwright-test-support"],
+    ),
     ("tracing-subscriber", &["cellwright-engine"]),
     ("rmcp", &["cellwright-mcp"]),
     ("tokio-util", &["cellwright-mcp"]),
     ("png", &["cellwright-output"]),
-    ("bytes", &["cellwright-jupyter", "cellwright-kernel"]),
+    (
+        "bytes",
+        &[
+            "cellwright-gateway",
+            "cellwright-jupyter",
+            "cellwright-kernel",
+        ],
+    ),
     (
         "getrandom",
-        &["cellwright-engine", "cellwright-jupyter", "cellwright-mcp"],
+        &[
+            "cellwright-engine",
+            "cellwright-local-gateway",
+            "cellwright-jupyter",
+            "cellwright-mcp",
+        ],
     ),
     ("hmac", &["cellwright-jupyter"]),
     (
@@ -157,7 +195,10 @@ const LIBRARY_USERS: [(&str, &[&str]); 28] = [
             "cellwright-jupyter-server",
         ],
     ),
-    ("httparse", &["cellwright-jupyter-server"]),
+    (
+        "httparse",
+        &["cellwright-jupyter-server", "cellwright-test-support"],
+    ),
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright-engine", "cellwright-operations"]),
     ("strsim", &["cellwright-diagnostics"]),
@@ -172,6 +213,7 @@ const LIBRARY_USERS: [(&str, &[&str]); 28] = [
             "cellwright-operations",
             "cellwright-jupyter",
             "cellwright-stdext",
+            "cellwright-test-support",
         ],
     ),
     ("terminal_size", &["cellwright"]),
@@ -180,33 +222,44 @@ const LIBRARY_USERS: [(&str, &[&str]); 28] = [
     (
         "serde_json",
         &[
+            "cellwright-gateway",
             "cellwright-output",
+            "cellwright-local-gateway",
             "cellwright-jupyter",
             "cellwright-jupyter-server",
             "cellwright-kernel",
             "cellwright-execution",
+            "cellwright-test-support",
         ],
     ),
     (
         "rustix",
         &[
+            "cellwright-gateway",
             "cellwright-jupyter-server",
+            "cellwright-local-gateway",
             "cellwright-mcp",
             "cellwright-notebook",
             "cellwright-jupyter",
             "cellwright-kernel",
             "cellwright-output",
             "cellwright-stdext",
+            "cellwright-test-support",
         ],
     ),
     (
         "tokio",
         &[
+            "cellwright-gateway",
+            "cellwright-local-gateway",
             "cellwright-jupyter",
             "cellwright-kernel",
             "cellwright-execution",
+            "cellwright-test-support",
         ],
     ),
+    // Certificates are made only in tests.
+    ("rcgen", &["cellwright-test-support"]),
     ("image", &["cellwright-output"]),
     ("htmd", &["cellwright-output"]),
     ("nix", &["cellwright-kernel"]),

@@ -141,8 +141,9 @@ fn one_module_chooses_the_directory_for_temporary_files() {
     for path in sources() {
         let relative = path.strip_prefix(root()).unwrap();
         let is_source = relative.components().any(|part| part.as_os_str() == "src");
-        // Modules of unit tests.
-        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        // Modules of unit tests, and what they share.
+        let is_test = path.file_stem().is_some_and(|name| name == "tests")
+            || relative.starts_with("crates/test-support");
         if !is_source || is_test || relative == Path::new(TEMPORARY) {
             continue;
         }

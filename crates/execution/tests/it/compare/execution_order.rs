@@ -13,10 +13,7 @@ fn problems(counts: &str) -> Vec<String> {
             count: count.parse().ok().filter(|count| *count > 0),
         })
         .collect();
-    check_order(&cells)
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    check_order(cells).iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -10,9 +10,8 @@ use cellwright_stdext::error_chain;
 /// An implementation connects by itself and reports each channel that is open. It verifies and decodes messages. It
 /// never makes the kernel wait for its caller: it stores what the caller has not taken yet, if necessary on disk.
 ///
-/// [`KernelClient`] carries messages over ZeroMQ sockets. A gateway carries the same messages over one WebSocket, whose
-/// frames name the channel. It reports all four channels as open once the socket is connected, and all four as closed
-/// when the socket is closed.
+/// [`KernelClient`] carries messages over ZeroMQ sockets, [`GatewayChannels`](super::gateway::GatewayChannels) over one
+/// WebSocket, whose frames name the channel.
 pub trait Channels: Send + 'static {
     /// The session id in the headers of this client's messages.
     fn session(&self) -> &str;
@@ -44,6 +43,15 @@ pub enum ChannelEvent {
     /// A channel is closed. The text states how the kernel or the transport violated the protocol; `None`: the kernel has
     /// disconnected.
     Closed(Channel, Option<String>),
+    /// The connection broke and is open again. Messages of the kernel may be missing.
+    Reconnected {
+        /// The `msg_id`s of requests that were sent before, and that no message of the kernel has confirmed.
+        unconfirmed: Vec<String>,
+    },
+    /// The server drops output of the kernel, because it is more than the server allows.
+    RateLimited,
+    /// So many messages of the kernel were lost.
+    MessagesLost(usize),
     /// The kernel no longer answers heartbeats, although no channel is closed.
     HeartbeatLost,
 }

@@ -104,6 +104,11 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 .finish_without_reply(run.clock.is_stopped(), &output, run.sink);
             return Ok(ControlFlow::Continue(()));
         }
+        if matches!(event, ChannelEvent::Reconnected { .. }) && run.clock.probe().is_none() {
+            // The request of the cell or its reply may be lost: the kernel replies to the probe after the cell.
+            let probe = self.send(Channel::Shell, "kernel_info_request", &json!({}));
+            run.clock.set_probe(probe);
+        }
         match self.handle(event, Some((&mut *run.cell, &mut *run.sink))) {
             // Messages of other clients do not concern this cell.
             EventResult::Ignored => return Ok(ControlFlow::Continue(())),

@@ -3,14 +3,13 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::error::{Begun, KernelError};
 use crate::process::Exit;
 
 /// The process of one kernel: how it is interrupted, and how it ends.
 ///
-/// [`KernelProcess`](super::KernelProcess) is a child process, or a process that another program started. A gateway asks
-/// the server for what it cannot do itself: [`interrupt`](Self::interrupt) and [`terminate`](Self::terminate) queue an HTTP
-/// request, [`kill`](Self::kill) and [`end`](Self::end) also wait for its answer, and [`exited`](Self::exited) returns when
-/// the server reports that the kernel is dead. It has no [`pid`](Self::pid) and no output.
+/// [`KernelProcess`](super::KernelProcess) is a child process, or a process that another program started.
+/// [`RemoteKernelProcess`](super::gateway::RemoteKernelProcess) belongs to a server.
 pub trait Lifecycle: Send + 'static {
     /// Whether another program started the kernel. Cellwright then changes it as little as possible, and leaves it
     /// running.
@@ -39,6 +38,16 @@ pub trait Lifecycle: Send + 'static {
 
     /// Records that the channels are closed. If nothing else shows the end of the kernel, it counts as ended.
     fn record_disconnect(&mut self);
+
+    /// Whether `shutdown_request` ends the kernel.
+    fn accepts_shutdown_request(&self) -> bool {
+        true
+    }
+
+    /// The error of a kernel that was lost otherwise than by its exit.
+    fn loss(&self, _begun: Begun) -> Option<KernelError> {
+        None
+    }
 
     /// Asks the kernel to end, after a shutdown request was not enough. Does not wait.
     fn terminate(&self);

@@ -22,11 +22,15 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::backend::runner::staging;
 use crate::execution;
 use crate::kernel::{HistoryMode, Request};
 
 /// Python code that finds the package inside the kernel, or loads it.
 const LOADER: &str = include_str!("../../../python/injected/loader.py");
+
+/// Python code that makes the package importable from memory.
+const MEMORY_PACKAGE: &str = include_str!("../../../python/injected/memory_package.py");
 
 /// The name of the expression in `user_expressions`.
 const EXPRESSION: &str = "cellwright";
@@ -34,8 +38,7 @@ const EXPRESSION: &str = "cellwright";
 /// The hooks in one Python kernel, and the context that they have applied.
 #[derive(Debug)]
 pub(super) struct PythonSupport {
-    /// The directory with the Python files.
-    dir: PathBuf,
+    files: SupportFiles,
     options: SupportOptions,
     /// Environment variables that were set, or removed (`None`).
     env: BTreeMap<String, Option<String>>,
@@ -43,6 +46,25 @@ pub(super) struct PythonSupport {
     path: Vec<PathBuf>,
     /// Whether variables and search path are known to be unchanged since then.
     context_is_current: bool,
+}
+
+/// Where a kernel gets the Python files from.
+#[derive(Clone, Debug)]
+pub(super) enum SupportFiles {
+    /// From a directory of this machine.
+    Directory(PathBuf),
+    /// With the first request: the kernel is on another machine.
+    Inline,
+}
+
+impl SupportFiles {
+    /// The directory, or the name that stands for it.
+    fn directory(&self) -> PathBuf {
+        match self {
+            Self::Directory(dir) => dir.clone(),
+            Self::Inline => PathBuf::from(format!("/cellwright/{}", staging::staged_dir_name())),
+        }
+    }
 }
 
 /// What the hooks install.
@@ -81,10 +103,10 @@ impl From<String> for SilentRequest {
 }
 
 impl PythonSupport {
-    /// Hooks whose files were staged in `directory`.
-    pub(super) fn new(dir: PathBuf, options: SupportOptions) -> Self {
+    /// Hooks with these files.
+    pub(super) fn new(files: SupportFiles, options: SupportOptions) -> Self {
         Self {
-            dir,
+            files,
             options,
             env: BTreeMap::new(),
             path: Vec::new(),
@@ -94,8 +116,12 @@ impl PythonSupport {
 
     /// Installs the hooks. May be sent repeatedly.
     pub(super) fn install(&self) -> SilentRequest {
+        let mut code = self.call_code("install", &[]);
+        if let SupportFiles::Inline = self.files {
+            code = format!("{}\n{code}", self.memory_package_code());
+        }
         SilentRequest {
-            code: self.call_code("install", &[]),
+            code,
             expressions: call_expression("install_between_cells", &[]),
         }
     }
@@ -214,13 +240,25 @@ impl PythonSupport {
         }
     }
 
+    /// Code that contains all Python files.
+    fn memory_package_code(&self) -> String {
+        let files = staging::files();
+        let sources = files.map(|(name, text)| (name, literal::text(text)));
+        format!(
+            "__import__(\"builtins\").exec({}, {{\"sources\": {}, \"directory\": {}}})",
+            literal::text(MEMORY_PACKAGE),
+            literal::dict(sources),
+            literal::path(&self.files.directory()),
+        )
+    }
+
     /// Code that calls a function of `ipykernel_support.py`. It loads that file if it is missing, for example after another client
     /// has restarted the kernel.
     fn call_code(&self, call: &str, arguments: &[String]) -> String {
         format!(
             include_str!("../../../python/injected/request.txt"),
             loader = literal::text(LOADER),
-            directory = literal::path(&self.dir),
+            directory = literal::path(&self.files.directory()),
             options = literal::dict([
                 ("prelude", literal::boolean(self.options.prelude).to_owned()),
                 ("owned", literal::boolean(self.options.cwd_first).to_owned()),
@@ -324,7 +362,7 @@ mod tests {
             prelude: true,
             cwd_first: true,
         };
-        PythonSupport::new(dir, options)
+        PythonSupport::new(SupportFiles::Directory(dir), options)
     }
 
     fn with_env(env: &[(&str, Option<&str>)]) -> Request {

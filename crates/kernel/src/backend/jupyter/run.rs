@@ -91,7 +91,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     }
 
     /// Applies the working directory, variables and search path of a request before its cell.
-    async fn apply_context(
+    pub(super) async fn apply_context(
         &mut self,
         request: &Request,
         stop: &StopSignal,

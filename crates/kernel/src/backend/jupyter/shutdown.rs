@@ -29,14 +29,15 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 graceful: true,
             };
         }
-        if self.lifecycle.exit().is_none() {
+        if self.lifecycle.exit().is_none() && self.lifecycle.accepts_shutdown_request() {
             let deadline = deadline.with_timeout(SHUTDOWN_TIMEOUT);
             tokio::select! {
                 () = self.request_shutdown() => {}
                 _ = deadline.requested() => {}
             }
         }
-        let graceful = self.lifecycle.exit().is_some();
+        let accepts_request = self.lifecycle.accepts_shutdown_request();
+        let graceful = self.lifecycle.exit().is_some() || !accepts_request;
         if !graceful {
             self.lifecycle.terminate();
             timeout(SHUTDOWN_STEP_TIMEOUT, self.wait_exit()).await.ok();

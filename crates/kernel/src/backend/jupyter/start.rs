@@ -15,10 +15,11 @@ use super::output_tail::ProcessOutputTail;
 use super::process::{KernelProcess, OwnedProcess, RuntimeFiles};
 use super::ready::{StartDeadline, StartFailure, wait_until_ready};
 use super::{AttachedSpec, JupyterSpec, Lifecycle, Transport};
+use crate::backend::launch_error::launch_error;
 use crate::backend::runner::check_directory;
 use crate::error::KernelError;
 use crate::launch_context::LaunchContext;
-use crate::process::{ChildCommand, Exit, StartError, Supervised};
+use crate::process::{ChildCommand, Exit, Supervised};
 use crate::stop::StopSignal;
 use crate::variables::set_variable;
 
@@ -203,12 +204,7 @@ impl LaunchAttempt<'_> {
             cwd: self.context.cwd.clone(),
         };
         let started = Supervised::start(&self.context.supervisor, &command).await;
-        started.map_err(|error| match error {
-            StartError::Program(source) => KernelError::from_launch(self.program(), source),
-            StartError::Supervisor(source) => {
-                KernelError::from_launch(self.context.supervisor.program.clone(), source)
-            }
-        })
+        started.map_err(|error| launch_error(error, self.program(), self.context))
     }
 
     fn program(&self) -> PathBuf {

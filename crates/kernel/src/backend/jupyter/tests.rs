@@ -204,6 +204,10 @@ async fn start() -> Jupyter<MemoryChannels, MemoryLifecycle> {
         info: info.unwrap(),
     };
     let profile = KernelProfile {
+        backend: super::NAME,
+        server: None,
+        kernel_id: None,
+        files: super::gateway::FileAccess::ThisMachine,
         name: "memory".to_owned(),
         interpreter: None,
         language: None,

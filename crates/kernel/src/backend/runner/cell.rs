@@ -91,6 +91,7 @@ impl RunningCell {
                     value: std::mem::take(&mut frame.evalue),
                     lines: std::mem::take(&mut frame.traceback),
                 };
+                let traceback = traceback.shortened(Traceback::SIZE_MAX);
                 self.traceback = Some(traceback.clone());
                 sink.push(Event::Raised(traceback));
             }

@@ -35,6 +35,13 @@ pub(in crate::backend) fn stage(dirs: &[PathBuf]) -> Result<PathBuf, KernelError
     }))
 }
 
+/// The files of the package that are text: names relative to the directory, and contents.
+pub(in crate::backend) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STAGED_FILES
+        .iter()
+        .filter_map(|(name, content)| Some((*name, std::str::from_utf8(content).ok()?)))
+}
+
 /// The name of the directory with the files of this version.
 pub fn staged_dir_name() -> String {
     format!("runner-{:016x}", content_hash())

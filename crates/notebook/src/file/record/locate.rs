@@ -12,7 +12,7 @@ use crate::file::survey::Survey;
 
 /// The current index of each updated cell, and the updates that cannot be written.
 pub(super) fn locate_cells(
-    base: &Survey,
+    base: &dyn Cells,
     updates: &dyn CellUpdates,
     now: &Survey,
 ) -> (Vec<Option<usize>>, Vec<(usize, CellConflict)>) {
@@ -55,7 +55,7 @@ impl CellMatching {
 }
 
 /// Whether two notebooks differ only in outputs and metadata, as before and after a save.
-fn have_same_cells(base: &Survey, now: &Survey) -> bool {
+fn have_same_cells(base: &dyn Cells, now: &Survey) -> bool {
     base.count() == now.count()
         && (0..base.count()).all(|index| {
             base.kind(index) == now.kind(index)
@@ -66,8 +66,8 @@ fn have_same_cells(base: &Survey, now: &Survey) -> bool {
 
 /// For each cell of `base`, its index in `now`: by id if ids are unique, otherwise by equal
 /// sources in equal order. Some tools remove ids, others assign new ones.
-fn match_cells(base: &Survey, now: &Survey) -> CellMatching {
-    if base.revision() == now.revision() || have_same_cells(base, now) {
+fn match_cells(base: &dyn Cells, now: &Survey) -> CellMatching {
+    if have_same_cells(base, now) {
         return CellMatching::Same {
             count: base.count(),
         };
@@ -86,10 +86,10 @@ fn match_cells(base: &Survey, now: &Survey) -> CellMatching {
         .collect();
     let new: Vec<usize> = (0..now.count()).filter(|&index| !taken[index]).collect();
     let key =
-        |cells: &Survey, index: usize| format!("{} {}", cells.kind(index), cells.source(index));
+        |cells: &dyn Cells, index: usize| format!("{} {}", cells.kind(index), cells.source(index));
     let old_keys: Vec<String> = old.iter().map(|&index| key(base, index)).collect();
     let new_keys: Vec<String> = new.iter().map(|&index| key(now, index)).collect();
-    let named = |ids: &HashMap<String, usize>, cells: &Survey, index: usize| {
+    let named = |ids: &HashMap<String, usize>, cells: &dyn Cells, index: usize| {
         let id = cells.id(index);
         id.is_some_and(|id| ids.contains_key(id.as_ref()))
     };

@@ -112,7 +112,7 @@ fn metadata_splice(now: &Survey, request: RecordRequest<'_>) -> Option<Splice> {
     let mut metadata = now.metadata().to_vec();
     for (name, value) in request.metadata {
         // A concurrent change by another program wins.
-        if compact_member(request.base.metadata(), name) == compact_member(now.metadata(), name) {
+        if compact_member(&request.base.metadata, name) == compact_member(now.metadata(), name) {
             metadata = set_member(&metadata, name, value, style, 1);
         }
     }

@@ -33,7 +33,7 @@ fn record_with_hook(
     let updates: [CellUpdate; 1] = [update(1, 7, stream_output("ours"))];
     file::record(RecordRequest {
         path: &fixture.path,
-        base,
+        base: &base.record_base(),
         updates: &updates,
         metadata: &[],
         expected: base.revision(),

@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use cellwright_stdext::SpoolFile;
 use tracing::{debug, warn};
 
-use super::super::BacklogItem;
+use super::BacklogItem;
 use crate::connection::Channel;
 use crate::frame::Frame;
 
@@ -16,20 +16,20 @@ const RECORD_HEADER_SIZE: usize = 5;
 
 /// Backlog items on disk, in order.
 #[derive(Debug)]
-pub(super) struct BacklogSpool {
+pub(super) struct BacklogSpool<E> {
     file: SpoolFile,
     /// Offset of the next record to read.
     read: u64,
-    /// Items without frames. Their place in the order is a record with [`EVENT_TAG`].
-    events: VecDeque<BacklogItem>,
+    /// Events. Their place in the order is a record with [`EVENT_TAG`].
+    events: VecDeque<E>,
     /// Frames that are in another file. Their place in the order is a length of [`STORED_FRAME_TAG`].
     stored_frames: VecDeque<Frame>,
     /// Items after a failed write, in memory.
-    unwritten: VecDeque<BacklogItem>,
+    unwritten: VecDeque<BacklogItem<E>>,
     failed: bool,
 }
 
-/// The channel byte of an item without frames.
+/// The channel byte of an event.
 const EVENT_TAG: u8 = 255;
 
 /// The length of a frame that is in another file.
@@ -43,9 +43,12 @@ const CHANNELS: [Channel; 5] = [
     Channel::Heartbeat,
 ];
 
-impl BacklogSpool {
+impl<E> BacklogSpool<E> {
     /// Appends an item to the spool, which is created if there is none. Returns the item if that fails.
-    pub(super) fn push(spool: &mut Option<Self>, item: BacklogItem) -> Result<(), BacklogItem> {
+    pub(super) fn push(
+        spool: &mut Option<Self>,
+        item: BacklogItem<E>,
+    ) -> Result<(), BacklogItem<E>> {
         let spool = match spool {
             Some(spool) => spool,
             None => match SpoolFile::create() {
@@ -70,7 +73,7 @@ impl BacklogSpool {
         Ok(())
     }
 
-    fn append(&mut self, item: BacklogItem) {
+    fn append(&mut self, item: BacklogItem<E>) {
         if !self.failed
             && let Err(error) = self.write_record(&item)
         {
@@ -88,11 +91,11 @@ impl BacklogSpool {
                 self.stored_frames
                     .extend(stored.filter(|frame| matches!(frame, Frame::OnDisk(_))));
             }
-            event => self.events.push_back(event),
+            BacklogItem::Event(event) => self.events.push_back(event),
         }
     }
 
-    fn write_record(&mut self, item: &BacklogItem) -> io::Result<()> {
+    fn write_record(&mut self, item: &BacklogItem<E>) -> io::Result<()> {
         let mut header = BytesMut::new();
         let frames: &[Frame] = if let BacklogItem::Frames(channel, frames) = item {
             let channel = CHANNELS.iter().position(|other| other == channel);
@@ -123,7 +126,7 @@ impl BacklogSpool {
     }
 
     /// Returns the next item; `None` when there are no more.
-    pub(super) fn pop(&mut self) -> Option<BacklogItem> {
+    pub(super) fn pop(&mut self) -> Option<BacklogItem<E>> {
         if self.read < self.file.end() {
             // A read error of a file that was just written means a broken disk: its messages are lost.
             match self.read_record() {
@@ -133,16 +136,17 @@ impl BacklogSpool {
             self.read = self.file.end();
         }
         // Events, such as a closed channel, are in memory.
-        self.events
-            .pop_front()
+        let event = self.events.pop_front();
+        event
+            .map(BacklogItem::Event)
             .or_else(|| self.unwritten.pop_front())
     }
 
-    fn read_record(&mut self) -> io::Result<Option<BacklogItem>> {
+    fn read_record(&mut self) -> io::Result<Option<BacklogItem<E>>> {
         let mut header = self.read_bytes(RECORD_HEADER_SIZE)?;
         let (channel, count) = (header.get_u8(), header.get_u32() as usize);
         if channel == EVENT_TAG {
-            return Ok(self.events.pop_front());
+            return Ok(self.events.pop_front().map(BacklogItem::Event));
         }
         let mut lengths = self.read_bytes(count * 8)?;
         let mut frames = Vec::with_capacity(count);

@@ -1,4 +1,4 @@
-//! [`Backlog`]: items that the I/O thread has read and the caller has not taken yet. Items that do not fit into memory
+//! [`Backlog`]: items that an I/O thread has read and the caller has not taken yet. Items that do not fit into memory
 //! go to disk, so that reading never has to wait.
 
 mod spool;
@@ -9,60 +9,78 @@ use std::sync::{Mutex, MutexGuard};
 use cellwright_stdext::LockExt;
 use tokio::sync::Notify;
 
-use super::BacklogItem;
+use crate::connection::Channel;
 use crate::frame::Frame;
 use spool::BacklogSpool;
 
-/// Items that the I/O thread has read and the caller has not taken yet.
-#[derive(Debug, Default)]
-pub(super) struct Backlog {
-    state: Mutex<BacklogState>,
+/// An entry of a backlog.
+#[derive(Debug)]
+pub enum BacklogItem<E> {
+    /// The frames of a message.
+    Frames(Channel, Vec<Frame>),
+    /// An event of the connection. It stays in memory.
+    Event(E),
+}
+
+/// Items that an I/O thread has read and the caller has not taken yet.
+#[derive(Debug)]
+pub struct Backlog<E> {
+    state: Mutex<BacklogState<E>>,
     /// An item was added, or the I/O thread has finished.
     changed: Notify,
     /// The caller has dropped the client.
     abandoned: Notify,
 }
 
-#[derive(Debug, Default)]
-struct BacklogState {
-    items: VecDeque<BacklogItem>,
+#[derive(Debug)]
+struct BacklogState<E> {
+    items: VecDeque<BacklogItem<E>>,
     /// Bytes of the items in memory.
     bytes: usize,
     /// Bytes of items that may be in memory.
     limit: usize,
     /// Later items, on disk.
-    spool: Option<BacklogSpool>,
+    spool: Option<BacklogSpool<E>>,
     /// No more items are added.
     finished: bool,
 }
 
-impl Backlog {
+impl<E> Backlog<E> {
     /// A backlog that keeps `limit` bytes in memory.
-    pub(super) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let state = BacklogState {
+            items: VecDeque::new(),
+            bytes: 0,
             limit,
-            ..BacklogState::default()
+            spool: None,
+            finished: false,
         };
         Self {
             state: Mutex::new(state),
-            ..Self::default()
+            changed: Notify::new(),
+            abandoned: Notify::new(),
         }
     }
 
     /// Appends an item. Never waits for the caller to take one.
-    pub(super) fn push(&self, item: BacklogItem) {
+    pub fn push(&self, item: BacklogItem<E>) {
         self.lock().push(item);
         self.changed.notify_one();
     }
 
+    /// Appends an event.
+    pub fn push_event(&self, event: E) {
+        self.push(BacklogItem::Event(event));
+    }
+
     /// Marks the backlog as finished: no more items are added.
-    pub(super) fn finish(&self) {
+    pub fn finish(&self) {
         self.lock().finished = true;
         self.changed.notify_one();
     }
 
     /// Waits for the next item. Cancel-safe. Waits forever if no more items are added.
-    pub(super) async fn next(&self) -> BacklogItem {
+    pub async fn next(&self) -> BacklogItem<E> {
         // A caller that drains a full backlog must yield to other tasks and timers.
         tokio::task::coop::consume_budget().await;
         loop {
@@ -74,12 +92,12 @@ impl Backlog {
     }
 
     /// Returns the next item, if there is one.
-    pub(super) fn try_next(&self) -> Option<BacklogItem> {
+    pub fn try_next(&self) -> Option<BacklogItem<E>> {
         self.lock().pop()
     }
 
     /// Waits until no more items are added.
-    pub(super) async fn wait_finished(&self) {
+    pub async fn wait_finished(&self) {
         loop {
             if self.lock().finished {
                 return;
@@ -89,22 +107,22 @@ impl Backlog {
     }
 
     /// Ends the I/O thread: no items are taken any more.
-    pub(super) fn abandon(&self) {
+    pub fn abandon(&self) {
         self.abandoned.notify_one();
     }
 
     /// Waits until no items are taken any more.
-    pub(super) async fn wait_abandoned(&self) {
+    pub async fn wait_abandoned(&self) {
         self.abandoned.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, BacklogState> {
+    fn lock(&self) -> MutexGuard<'_, BacklogState<E>> {
         self.state.lock_ignoring_poison()
     }
 }
 
-impl BacklogState {
-    fn push(&mut self, item: BacklogItem) {
+impl<E> BacklogState<E> {
+    fn push(&mut self, item: BacklogItem<E>) {
         let size = memory_size(&item);
         let fits = self.items.is_empty() || self.bytes + size <= self.limit;
         let item = if fits && self.spool.is_none() {
@@ -121,7 +139,7 @@ impl BacklogState {
         self.items.push_back(item);
     }
 
-    fn pop(&mut self) -> Option<BacklogItem> {
+    fn pop(&mut self) -> Option<BacklogItem<E>> {
         if let Some(item) = self.items.pop_front() {
             self.bytes -= memory_size(&item);
             return Some(item);
@@ -135,12 +153,12 @@ impl BacklogState {
 }
 
 /// Bytes that an item occupies in memory. The list of frames counts too: a message can consist of empty frames only.
-fn memory_size(item: &BacklogItem) -> usize {
+fn memory_size<E>(item: &BacklogItem<E>) -> usize {
     match item {
         BacklogItem::Frames(_, frames) => {
             let list = size_of_val(&frames[..]);
             frames.iter().map(Frame::memory_size).sum::<usize>() + list
         }
-        _ => 0,
+        BacklogItem::Event(_) => 0,
     }
 }
